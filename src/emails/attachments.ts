@@ -38,7 +38,6 @@ const UNSAFE_NAME = /[\p{Cc}\u2028\u2029/\\"\u202a-\u202e\u2066-\u2069]/u
 
 /** Reads `attachments`: strict base64 or the URL of a file, safe names, at most 50. */
 export function readAttachments(value: unknown, problems: Problems): AttachedInput[] {
-  if (value === undefined || value === null) return []
   if (!Array.isArray(value)) {
     const hint = "The value must be a list of objects {filename, content, content_type}."
     return problems.add("attachments", "invalid", hint) ?? []

@@ -1,15 +1,15 @@
 import { isAscii as isSevenBit } from "node:buffer"
 import type { Secrets } from "../core/secrets"
-import { returnPathHost } from "../domains/return-path"
-import { isVerified, senderReadiness } from "../domains/sending-domains"
+import { isVerified, returnPathHost, senderReadiness } from "../domains/sending-domains"
 import { type QueuePauses, queueOfDomain } from "../jobs/holds"
 import { DeferredError, type Hold, type RetrySchedule } from "../jobs/work-item"
 import { domainOf, needsSmtputf8 } from "../lib/address"
 import { localPartFor } from "../lib/mail-token"
+import { MAILBOX_DOMAIN } from "../lib/mailbox-domain"
 import { Semaphore } from "../lib/semaphore"
 import type { AcceptedMessage } from "../messages/accept"
 import type { Channel } from "../messages/channel"
-import { asksAudience } from "../messages/decided"
+import { asksAudience } from "../messages/send-fields"
 import { addressOf, isOpen, type Message, OWN_SOURCE } from "../messages/status-changes"
 import { audienceObstacle, forOpen, suppressedMeanwhile } from "../messages/suppressed"
 import { NO_REPLY, type Outcome, type RecipientOutcome } from "../providers/provider"
@@ -22,7 +22,7 @@ import {
   type MessageBytes,
   unsignedWarner,
 } from "./compose-email"
-import { MAILBOX_DOMAIN, type SendRules } from "./prepare"
+import type { SendRules } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
 import type { NoBytes } from "./shared-email"
 import { outcomeOf } from "./smtp/outcome"
@@ -200,7 +200,8 @@ export async function returnPathOf(
   secrets: Secrets,
   { id, project_id, sender_domain }: Pick<Message, "id" | "project_id" | "sender_domain">,
 ): Promise<string | undefined> {
-  const host = await returnPathHost(db, project_id, sender_domain)
+  const own = sender_domain === MAILBOX_DOMAIN ? null : sender_domain
+  const host = await returnPathHost(db, project_id, own)
   return host && `${localPartFor(secrets, "b", id)}@${host}`
 }
 

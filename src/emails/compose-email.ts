@@ -8,9 +8,10 @@ import { batchesPerPool, type Workers } from "../core/workers"
 import { type OpenedKey, signingKeys } from "../domains/keys"
 import { DeferredError } from "../jobs/work-item"
 import { EMAIL_ID_HEADER, emailIdHeader, readLocalPart } from "../lib/mail-token"
+import { MAILBOX_DOMAIN } from "../lib/mailbox-domain"
 import { textField } from "../lib/mime"
 import type { Ready } from "../messages/channel"
-import { isShared, type SharedContent } from "../messages/contents"
+import { isShared, keptForm, type SharedContent } from "../messages/contents"
 import { type Message, OWN_SOURCE, wantedSince } from "../messages/status-changes"
 import { messageRaws, type Recipient } from "../messages/tables"
 import { firstProvider } from "../providers/open-providers"
@@ -28,7 +29,7 @@ import {
 import type { SendRules } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
 import { isRendered, type NoBytes, renderShared, type SharedRules } from "./shared-email"
-import { keptBytes, keptForm, placeOf } from "./submitted"
+import { keptBytes, placeOf } from "./submitted"
 
 export interface ComposeParts {
   store: Store
@@ -150,12 +151,17 @@ async function requireRendered(
   }
 }
 
-/** The instance, which writes in the name of a hidden project, has no keys there. */
-const keysOf = (
+/**
+ * The instance, which writes in the name of a hidden project, has no keys there. The domain of the embedded mailbox is
+ * everybody's, so nobody has keys for it.
+ */
+async function keysOf(
   { store, secrets }: Pick<ComposeParts, "store" | "secrets">,
-  { source, project_id, sender_domain }: Message,
-) =>
-  signingKeys(store.read, secrets, source === OWN_SOURCE ? null : project_id, sender_domain ?? "")
+  { source, project_id, sender_domain: domain }: Message,
+): Promise<OpenedKey[]> {
+  if (domain === null || domain === MAILBOX_DOMAIN) return []
+  return signingKeys(store.read, secrets, source === OWN_SOURCE ? null : project_id, domain)
+}
 
 /** What was composed, once more without bytes outside ASCII in its bodies, and signed anew. */
 export async function inSevenBits(
@@ -178,23 +184,26 @@ const findRaw = prepared({ message_id: messageRaws.message_id }, (db: Reader, sl
   db.select().from(messageRaws).where(eq(messageRaws.message_id, slot.message_id)),
 )
 
-const toSign = (
+function toSign(
   message: Message,
   content: SubmittedContent,
   { secrets, blobs, rules, address }: WritingParts,
-) => ({
-  message_id: message.id,
-  created_at: wantedSince(message),
-  bytes: placeOf(message, content, blobs),
-  track: trackingFor(secrets, message, {}, address),
-  fields: [
-    `${EMAIL_ID_HEADER}: ${emailIdHeader(secrets, message.id)}\r\n`,
-    trackedReplies(secrets, message),
-    ...Object.entries(unsubscribeFields(message, rules, address)).map(([name, value]) =>
-      textField(name, value),
-    ),
-  ].join(""),
-})
+): Omit<MailToSign, "dkim"> {
+  const { id, envelope } = message
+  return {
+    message_id: id,
+    created_at: wantedSince(message),
+    bytes: placeOf(message, content, blobs),
+    track: envelope?.track && trackingFor(secrets, id, envelope.track, {}, address),
+    fields: [
+      `${EMAIL_ID_HEADER}: ${emailIdHeader(secrets, id)}\r\n`,
+      trackedReplies(secrets, message),
+      ...Object.entries(unsubscribeFields(message, rules, address)).map(([name, value]) =>
+        textField(name, value),
+      ),
+    ].join(""),
+  }
+}
 
 type WritingParts = Pick<SharedParts, "secrets" | "blobs" | "rules"> & {
   /** The public address of this server, for this mail. */
@@ -241,7 +250,7 @@ function toCompose(
     reply_to: envelope.reply_to,
     subject: subject ?? "",
     ...texts,
-    track: trackingFor(secrets, message, headers, address),
+    track: envelope.track && trackingFor(secrets, id, envelope.track, headers, address),
     headers: {
       ...withoutMark(headers),
       [EMAIL_ID_HEADER]: emailIdHeader(secrets, id),

@@ -7,7 +7,6 @@ import type { Caller } from "../identity/caller"
 import { comparable, domainOf, type Mailbox } from "../lib/address"
 import { nameFor, type SharedContent, type SharedLanguages } from "../messages/contents"
 import { keptOf } from "../messages/decided"
-import type { NewMessage } from "../messages/pipeline"
 import type {
   ChannelPlanner,
   ChunkPlan,
@@ -16,7 +15,7 @@ import type {
   PublishContent,
 } from "../messages/planner"
 import { topicFields } from "../messages/send-fields"
-import type { Envelope } from "../messages/tables"
+import type { Envelope, NewMessage } from "../messages/tables"
 import type { Reader } from "../store/store"
 import type { AudienceMember } from "../subscribers/audience"
 import type { SendDecision } from "../subscribers/decision"
@@ -110,10 +109,8 @@ async function freeze(
     project_settings.default_from ??
     fail("sender_not_configured", NO_SENDER, { channel: EMAIL })
   const own = await requireSendable(rules, caller, domainOf(from.email), [])
-  const chosen = chosenTracking(
-    { html: has_html ? "html" : null, track_opens: null, track_clicks: null },
-    caller,
-  )
+  const wish = { track_opens: null, track_clicks: null }
+  const chosen = has_html ? chosenTracking(wish, caller) : undefined
   await requireWayOut(rules, project_id, own)
   const track = (chosen && (await trackingAtHost(chosen, caller, own, rules))) ?? null
   const { default_reply_to, reply_tracking } = project_settings

@@ -65,7 +65,7 @@ export function readSendEmail(body: unknown, problems: Problems): SendEmail {
     tags: readTags(given.tags, problems),
     metadata: readMetadata(given.metadata, problems),
     headers: readHeaders(given.headers, problems),
-    attachments: readAttachments(given.attachments, problems),
+    attachments: given.attachments == null ? [] : readAttachments(given.attachments, problems),
     category: readCategory(given.category, "category", problems),
     subscriber_id: readSubscriberId(given.subscriber_id, "subscriber_id", problems),
     scheduled_at: readScheduledAt(given.scheduled_at, "scheduled_at", problems),

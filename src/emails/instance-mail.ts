@@ -2,11 +2,12 @@ import { ApiError } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import type { SystemMail } from "../identity/system-mail"
 import { type Mailbox, parseMailbox } from "../lib/address"
+import { MAILBOX_DOMAIN } from "../lib/mailbox-domain"
 import * as messages from "../messages/pipeline"
 import { instanceProject } from "../tenancy/projects"
 import { sealContent } from "./compose-email"
 import type { EmailContent } from "./filed-content"
-import { MAILBOX_DOMAIN, newEmail } from "./prepare"
+import { newEmail } from "./prepare"
 
 interface SystemSender {
   /** The setting `system_from`: an address, or `Name <address>`. */

@@ -3,13 +3,14 @@ import { newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
 import { signingKeys } from "../domains/keys"
-import { type SenderAuthentication, senderAuthentication } from "../domains/return-path"
+import { type SenderAuthentication, senderAuthentication } from "../domains/sending-domains"
 import type { RecordPurpose } from "../domains/tables"
 import type { Caller } from "../identity/caller"
 import { comparable, domainOf, type Mailbox } from "../lib/address"
+import { MAILBOX_DOMAIN } from "../lib/mailbox-domain"
 import { allowanceOf, storedShareOf } from "../messages/accept"
 import { foreseen, REASONS } from "../messages/decided"
-import { findAudience, isBlocked, namesAudience } from "../messages/send-fields"
+import { findAudience, isBlocked } from "../messages/send-fields"
 import { throwSuppressed } from "../messages/suppressed"
 import { refusalText } from "../providers/health"
 import { frozenRefusal } from "../reputation/gate"
@@ -21,15 +22,7 @@ import { compose } from "./compose-email"
 import type { ContentChecks } from "./content-check-task"
 import type { EmailReading } from "./emails"
 import type { SendEmail } from "./fields"
-import {
-  MAILBOX_DOMAIN,
-  refuseSize,
-  refuseUnsendable,
-  rulesFor,
-  type SendRules,
-  senderOf,
-  sizeOf,
-} from "./prepare"
+import { refuseSize, refuseUnsendable, rulesFor, type SendRules, senderOf, sizeOf } from "./prepare"
 import { renderEmail, UNTRACKED, whyWithout, withoutPage } from "./render-email"
 
 export interface PreflightParts extends EmailReading {
@@ -176,7 +169,8 @@ export function copies({ email, suppressed }: Inquiry): Answer {
 
 /** A message that its recipient does not want is accepted and fails, so it is a warning. */
 export async function preference({ parts, caller, email, audience }: Inquiry): Promise<Answer> {
-  if (!namesAudience(email)) return "The email names neither a subscriber nor a category."
+  if (email.subscriber_id == null && email.category === null)
+    return "The email names neither a subscriber nor a category."
   const { project_id, project_settings } = caller
   const decision = await foreseen(parts.store.read, project_settings, {
     ...{ project_id, channel: "email", stream: "transactional", envelope: null },
@@ -291,7 +285,7 @@ export function size({ email, size_bytes }: Inquiry): Answer {
 export function links(inquiry: Inquiry): Answer {
   const { caller, email, address } = inquiry
   const found = ofContent("links", "Every link is whole and has https.")(inquiry)
-  if (address !== undefined || !chosenTracking(email, caller)) return found
+  if (address !== undefined || !email.html || !chosenTracking(email, caller)) return found
   return [...(Array.isArray(found) ? found : []), whyWithout(UNTRACKED)]
 }
 

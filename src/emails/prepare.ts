@@ -8,7 +8,6 @@ import type { Caller } from "../identity/caller"
 import { comparable, domainOf, type Mailbox } from "../lib/address"
 import { MAILBOX_DOMAIN } from "../lib/mailbox-domain"
 import type { SharedContent } from "../messages/contents"
-import type { NewMessage } from "../messages/pipeline"
 import {
   type CategoryFields,
   categoryFields,
@@ -17,7 +16,7 @@ import {
   type KnownSubscribers,
 } from "../messages/send-fields"
 import { leavingOut, refuseSuppressed, suppressionsOf } from "../messages/suppressed"
-import type { AttachmentRow, Envelope, Recipient } from "../messages/tables"
+import type { AttachmentRow, Envelope, NewMessage, Recipient } from "../messages/tables"
 import type { Reader } from "../store/store"
 import type { SuppressionRow } from "../suppressions/tables"
 import { chosenTracking, trackingAtHost } from "../tracking/choice"
@@ -29,8 +28,6 @@ import { needsRendering, type RenderedEmail, type RenderRules, renderEmail } fro
 
 /** Decoded attachments, html and text together. */
 export const MAX_MESSAGE_BYTES = 10_485_760
-
-export { MAILBOX_DOMAIN }
 
 /** From which senders and to which recipients this instance sends: the configuration as rules. */
 export interface SendRules extends RenderRules {
@@ -93,14 +90,17 @@ export async function prepare(
   const suppressed = isBlocked(audience)
     ? new Map()
     : refuseSuppressed(known, email.to, { category: email.category })
-  const files = await fetchFiles(email.attachments, { project_id, rules: rules.files, signal })
+  const files =
+    email.attachments.length > 0
+      ? await fetchFiles(email.attachments, { project_id, rules: rules.files, signal })
+      : []
   refuseSize(sizeOf(rendered, files))
   const recipient = { project_id, address: email.to.email }
   const replyAddress = reply_tracking ? rules.replyAddress : undefined
   const is_untracked = default_reply_to !== null && !replyAddress
   const fallback = is_untracked ? [{ email: default_reply_to, name: null }] : []
   const { html, text, used, headers, category } = rendered
-  const chosen = chosenTracking(rendered, caller)
+  const chosen = html ? chosenTracking(rendered, caller) : undefined
   const track = chosen && (await trackingAtHost(chosen, caller, own, rules))
   const message = newEmail({
     ...rendered,

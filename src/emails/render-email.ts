@@ -1,13 +1,13 @@
 import { Type as t } from "@sinclair/typebox"
 import type { UnsubscribeLinks } from "../consents/unsubscribe-links"
 import { fail } from "../core/errors"
-import type { PublicAddress } from "../domains/public-address"
+import type { PublicAddress } from "../domains/sending-domains"
 import type { Caller } from "../identity/caller"
 import { domainOf } from "../lib/address"
 import { text } from "../lib/record-fields"
 import { isLonger } from "../lib/text"
-import type { NewMessage } from "../messages/pipeline"
 import type { SendAudience } from "../messages/send-fields"
+import type { NewMessage } from "../messages/tables"
 import { templateSubscriber } from "../subscribers/template-subscriber"
 import { renderTexts, type TemplateRendering } from "../templates/rendering"
 import type { KeyedSources } from "../templates/template-renderer"
@@ -175,7 +175,7 @@ export async function linkWarnings(
 ): Promise<SendWarning[]> {
   const texts = content as EmailContent | FiledContent
   const html = isFiled(texts) ? texts.file : texts.html // large texts lie in a file, mostly html
-  const wants_tracking = envelope?.track ?? chosenTracking({ ...wish, html }, caller)
+  const wants_tracking = envelope?.track ?? (html && chosenTracking(wish, caller))
   const is_endable = envelope?.unsubscribe !== undefined
   if (!wants_tracking && !is_endable) return []
   if ((await publicAddress(project_id, sender_domain)) !== undefined) return []

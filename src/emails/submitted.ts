@@ -4,8 +4,7 @@ import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { domainOf, type Mailbox } from "../lib/address"
 import { unpack, withEnd } from "../lib/compression"
-import { fileIn, type Kept } from "../messages/contents"
-import type { NewMessage } from "../messages/pipeline"
+import { fileIn } from "../messages/contents"
 import {
   type AudienceFields,
   categoryFields,
@@ -14,7 +13,7 @@ import {
 } from "../messages/send-fields"
 import type { Message } from "../messages/status-changes"
 import { refuseAllSuppressed } from "../messages/suppressed"
-import type { Envelope } from "../messages/tables"
+import type { Envelope, NewMessage } from "../messages/tables"
 import { chosenForBytes, trackingAtHost } from "../tracking/choice"
 import type { SubmittedContent } from "./filed-content"
 import { newEmail, refuseSize, requireSendable, type Sender, type SendRules } from "./prepare"
@@ -109,12 +108,6 @@ export function placeOf(
   const sha256 = envelope?.submitted?.sha256
   if (!sha256) throw new Error("the message does not say where its bytes are")
   return blobs.path(sha256)
-}
-
-/** In which form bytes are kept that leave. A row of megabytes would hold the event loop while it is written. */
-export async function keptForm(packed: Uint8Array, blobs: Blobs): Promise<Kept> {
-  if (packed.length > MOST_IN_ROWS) return { file: (await blobs.put(packed)).sha256 }
-  return Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength)
 }
 
 /**

@@ -22,13 +22,14 @@ import {
 import { admitBytes, type StoredShare } from "../tenancy/stored-share"
 import { add } from "../tenancy/usage"
 import { storedSizes } from "./contents"
-import { asksAudience, decided } from "./decided"
+import { decided } from "./decided"
 import * as messages from "./pipeline"
-import type { ChannelName, Envelope } from "./tables"
+import { asksAudience } from "./send-fields"
+import type { ChannelName, Envelope, NewMessage } from "./tables"
 
 /** A message to accept, and the quota of its channel that it is counted under; null counts nowhere. */
 export interface MessageEntry {
-  message: messages.NewMessage
+  message: NewMessage
   restricted?: SendingCaller | undefined
   allowance: (QuotaAllowance & { sends_per_second: number | null }) | null
   /** What its project may store; absent for mail of the instance itself. */
@@ -185,7 +186,7 @@ function usageOf(entry: CountedEntry) {
 }
 
 /** What is sent from the sandbox is no use of the service, and counts nothing. */
-export const entryOf = (message: messages.NewMessage, caller: Caller): MessageEntry => ({
+export const entryOf = (message: NewMessage, caller: Caller): MessageEntry => ({
   message,
   asking: asksAudience(message) ? caller.project_settings : undefined,
   restricted: caller.sending_status === "active" ? undefined : caller,
@@ -257,7 +258,7 @@ const MOST_IN_BATCH = 200
 const MOST_WAITING = 5000
 
 export type AcceptedMessage = Pick<
-  messages.NewMessage,
+  NewMessage,
   "id" | "rfc_message_id" | "recipients" | "scheduled_at" | "created_at"
 >
 
@@ -340,7 +341,7 @@ async function enter(tx: Tx, batch: WaitingSend[]): Promise<(Error | messages.Me
 const wasMoved = ({ message }: MessageEntry, { scheduled_at }: messages.Message): boolean =>
   (message.scheduled_at ?? null) !== scheduled_at
 
-export const linksIn = (list: messages.NewMessage[]): NewUnsubscribeLink[] =>
+export const linksIn = (list: NewMessage[]): NewUnsubscribeLink[] =>
   list.flatMap(({ project_id, address, envelope }) => {
     const { unsubscribe: token } = envelope ?? {}
     const scope = scopeIn(envelope)

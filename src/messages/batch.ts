@@ -1,6 +1,6 @@
 import { ApiError, invalid, type Problem, Problems, problemError } from "../core/errors"
 import { workTurn } from "../core/work-turns"
-import type { NewMessage } from "./pipeline"
+import type { NewMessage } from "./tables"
 
 const MOST_MESSAGES = 100
 

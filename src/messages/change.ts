@@ -1,26 +1,34 @@
 import { inArray } from "drizzle-orm"
-import { now } from "../core/time"
+import { millis, millisFrom, now } from "../core/time"
 import { emitAll } from "../events/emit"
+import { accounts } from "../identity/tables"
 import type { WorkColumns } from "../jobs/work-item"
 import type { RecipientOutcome } from "../providers/provider"
+import { type CountedMessage, count, hourOf, NONE } from "../reputation/hour-counts"
+import { noteTrouble } from "../reputation/reputation-watch"
 import { forUpdate, idList, isAmong } from "../store/columns"
 import { type Bump, bumpAll } from "../store/counters"
 import { prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"
-import { countForReputation, suppressWhere } from "./consequences"
 import {
   addressOf,
   announce,
+  bouncesCount,
+  counterOf,
+  eventsOf,
+  eventTypeOf,
+  factName,
   isOpen,
+  knowsFact,
   type Message,
+  mayFollow,
   OWN_SOURCE,
   type StatusChange,
   type Tracked,
   tracked,
 } from "./status-changes"
+import { suppressWhere } from "./suppressed"
 import { type ChannelName, messageContents, messages, type Recipient, type Status } from "./tables"
-
-import { counterOf, eventsOf, eventTypeOf, factName, knowsFact, mayFollow } from "./transitions"
 
 /** Something that happened to a message: the message as it was loaded, and the new status of its recipients. */
 export interface StatusTransition {
@@ -139,6 +147,90 @@ function fanOutBumps({ fan_out_id: owner, channel, status }: Tracked, next: Stat
   const by = Number(FAILURES.has(next)) - Number(FAILURES.has(status))
   return owner === null ? [] : [{ owner, name: `${channel}.failed`, by }]
 }
+
+/** Refusals that say nothing of the recipients or of what they were sent (contract 20, section 3). */
+const NOT_COUNTED = new Set(["PolicyRejected", "InfrastructureRejected"])
+
+/**
+ * Counts what became of recipients for the reputation of their account, in the transaction of the
+ * change. Mail of the sandbox and of the instance itself counts nothing.
+ */
+async function countForReputation(tx: Tx, list: Changed[]): Promise<void> {
+  const counted = list.flatMap(countedOf)
+  const troubled = counted.filter(({ counts }) => counts.bounced + counts.complained > 0)
+  if (troubled.length > 0) {
+    await moveBeforeWindows(
+      tx,
+      troubled.filter(({ is_late }) => is_late),
+    )
+    noteTrouble(tx, new Set(troubled.map(({ account_id }) => account_id)))
+  }
+  await count(tx, counted)
+}
+
+interface SentMessage extends CountedMessage {
+  sent_at_ms: number
+  is_late: boolean
+}
+
+/**
+ * A window that the operator began anew may begin within an hour. What is heard later of mail that was sent
+ * before, in that hour, counts for the hour before, which is in no window of the account.
+ */
+async function moveBeforeWindows(tx: Tx, late: SentMessage[]): Promise<void> {
+  if (late.length === 0) return
+  const { id, reputation } = accounts
+  const ids = [...new Set(late.map(({ account_id }) => account_id))]
+  const rows = await tx.select({ id, reputation }).from(accounts).where(inArray(id, ids))
+  const starts = new Map(rows.map((row) => [row.id, row.reputation?.window_start]))
+  for (const one of late) {
+    const start = starts.get(one.account_id)
+    if (!start || one.sent_at_ms >= millisFrom(start)) continue
+    one.hour = Math.min(one.hour, hourOf(millisFrom(start)) - 1)
+  }
+}
+
+function countedOf({ before, after, facts }: Changed): SentMessage[] {
+  if (!bouncesCount(before.channel) || before.sandbox || before.source === OWN_SOURCE) return []
+  const counts = { ...NONE }
+  for (const [at, recipient] of after.recipients.entries()) {
+    const was = before.recipients[at]
+    if (was && was.status !== recipient.status)
+      addStep(before.channel, counts, was, recipient, facts)
+  }
+  if (counts.sent + counts.delivered + counts.bounced + counts.complained === 0) return []
+  const { account_id, project_id, sender_domain, tags, template_id } = before
+  const sent_at_ms = before.sent_at === null ? millis() : millisFrom(before.sent_at)
+  const is_late = before.sent_at !== null
+  const hour = hourOf(sent_at_ms)
+  const named = { account_id, project_id, sender_domain, tags, template_id }
+  return [{ ...named, sent_at_ms, is_late, hour, counts }]
+}
+
+/** A recipient counts as sent when a server first took the mail, or refused it for good. */
+function addStep(
+  channel: Tracked["channel"],
+  counts: CountedMessage["counts"],
+  was: Recipient,
+  { email: address, status }: Recipient,
+  facts: StatusChange[],
+) {
+  const is_first = isOpen(was.status) || was.status === "failed"
+  if (status === "bounced" && isExcluded(address, facts)) return
+  const is_handed = status !== "failed" && mayFollow(channel, status, "sending")
+  if (is_first && is_handed) counts.sent += 1
+  if (status === "delivered") counts.delivered += 1
+  if (status === "bounced") counts.bounced += 1
+  if (status === "complained") counts.complained += 1
+}
+
+const isExcluded = (address: string, facts: StatusChange[]): boolean =>
+  facts.some(
+    (fact) =>
+      fact.type === "bounced" &&
+      fact.address === address &&
+      NOT_COUNTED.has(fact.bounce_subtype ?? ""),
+  )
 
 /**
  * Mail of the instance itself carries tokens, so its content is deleted once no recipient waits.

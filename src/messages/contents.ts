@@ -1,4 +1,5 @@
 import { and, eq, exists, inArray, ne, notInArray, type SQL, type SQLWrapper } from "drizzle-orm"
+import type { Blobs } from "../core/blobs"
 import { perStore, Recent } from "../store/cached"
 import type { Reader, Tx } from "../store/store"
 import type { TemplateSources } from "../templates/render-templates-task"
@@ -92,6 +93,14 @@ const isSizedFile = (content: unknown): content is { file: string; size: number 
 
 /** Bytes that a row of a message keeps: themselves, or where many are, the file that holds them. */
 export type Kept = Buffer | { file: string }
+
+const MOST_IN_ROW = 512 * 1024
+
+/** A row of megabytes would hold the event loop while it is written. */
+export async function keptForm(bytes: Uint8Array, blobs: Blobs): Promise<Kept> {
+  if (bytes.length > MOST_IN_ROW) return { file: (await blobs.put(bytes)).sha256 }
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}
 
 /** No mail begins so, and no frame of Zstandard. */
 const MARK = "file:"

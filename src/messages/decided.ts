@@ -10,15 +10,9 @@ import { type AudienceMember, audienceOf, heirsIncluded } from "../subscribers/a
 import type { DecisionReason, SendDecision } from "../subscribers/decision"
 import { topics } from "../topics/tables"
 import { type AskingProject, decideAll, lockFor, type MessageQuery } from "./audience-decisions"
-import type { MessageRefusal, NewMessage } from "./pipeline"
+import { asksAudience } from "./send-fields"
 import type { Message } from "./status-changes"
-import type { Envelope, EnvelopeDecision } from "./tables"
-
-/** Whether anything is asked of the recipient: a plain message names neither subscriber nor category. */
-export const asksAudience = ({ subscriber_id, category, envelope }: Query): boolean =>
-  subscriber_id != null || category != null || envelope?.category !== undefined
-
-type Query = Pick<NewMessage, "subscriber_id" | "category" | "envelope">
+import type { Envelope, EnvelopeDecision, MessageRefusal, NewMessage } from "./tables"
 
 /**
  * The messages as the decision about their recipients leaves them (contract 43, section 2), in the

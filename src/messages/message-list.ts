@@ -21,6 +21,7 @@ import type { Reader } from "../store/store"
 import { templates } from "../templates/tables"
 import { asTheyStand, hasStatus, isClaimed, type MessageView } from "./live-status"
 import type { Message } from "./status-changes"
+import { counterOf, settledCounters } from "./status-changes"
 import {
   attempts,
   type ChannelName,
@@ -29,7 +30,6 @@ import {
   type Status,
   type Stream,
 } from "./tables"
-import { counterOf, settledCounters } from "./transitions"
 
 export interface ChannelScope {
   project_id: string

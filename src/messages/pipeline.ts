@@ -11,7 +11,6 @@ import {
   PRIORITIES,
   READY,
   type RetrySchedule,
-  type WorkColumns,
   type WorkResult,
 } from "../jobs/work-item"
 import { WorkRows, wakeUpOf } from "../jobs/work-rows"
@@ -26,59 +25,33 @@ import { load } from "./change"
 import type { Channel, Ready } from "./channel"
 import { filesOf, recentContentsOf, type StoredSize, storedSizes } from "./contents"
 import { type DeliveryAttempt, LOGIN_REFUSED, type MessageStop, settle, stopAll } from "./settle"
-import { announce, announceStatus, isOpen, type Message, type StatusChange } from "./status-changes"
+import {
+  announce,
+  announceStatus,
+  counterOf,
+  eventsOf,
+  eventTypeOf,
+  factName,
+  isOpen,
+  type Message,
+  type StatusChange,
+  tellsScheduled,
+} from "./status-changes"
 import {
   attempts,
   type ChannelName,
+  type MessageRefusal,
   messageContents,
   messageFiles,
   messages,
   messageTags,
+  type NewMessage,
   type Stream,
 } from "./tables"
-import { counterOf, eventsOf, eventTypeOf, factName, tellsScheduled } from "./transitions"
 
 export { type Message, OWN_SOURCE } from "./status-changes"
 
 export type Channels = Record<ChannelName, Channel>
-
-/** A message on its way in: complete but for what every new message has in common. */
-export interface NewMessage
-  extends Omit<
-      Message,
-      | "status"
-      | "subject_key"
-      | "status_reason"
-      | "provider"
-      | "priority"
-      | keyof WorkColumns
-      | "stored_bytes"
-      | "error"
-      | "last_event_type"
-      | "last_event_at"
-      | "sent_at"
-      | "delivered_at"
-      | "bounced_at"
-      | "updated_at"
-      | keyof SomeMessages
-    >,
-    Partial<SomeMessages> {
-  content: unknown
-  /** It is accepted, and ends at once: its recipient wants or may get no such message. */
-  refused?: MessageRefusal
-}
-
-/** Why a message ends as `failed` where it is accepted. */
-export interface MessageRefusal {
-  /** The status reason, and the code of its error. */
-  reason: string
-  text: string
-}
-
-type SomeMessages = Pick<
-  Message,
-  "scheduled_at" | "template_id" | "subscriber_id" | "category" | "fan_out_id"
->
 
 /** Speaks only where our own fault stopped an attempt: an outcome brings the schedule of its provider. */
 const BROKEN_SCHEDULE: RetrySchedule = (attempt, age) =>

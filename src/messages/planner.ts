@@ -5,8 +5,7 @@ import type { AudienceMember } from "../subscribers/audience"
 import type { SendDecision } from "../subscribers/decision"
 import type { TemplateSources } from "../templates/render-templates-task"
 import type { SharedLanguages } from "./contents"
-import type { NewMessage } from "./pipeline"
-import type { ChannelName } from "./tables"
+import type { ChannelName, NewMessage } from "./tables"
 
 /** Why a recipient of a fan-out gets no message (contract 43, section 2). */
 export const SKIP_REASONS = [

@@ -16,8 +16,7 @@ import {
 } from "../subscribers/find-subscriber"
 import { takenInBy } from "../subscribers/merged-subscribers"
 import { havingMessages } from "./message-list"
-import type { NewMessage } from "./pipeline"
-import type { Envelope } from "./tables"
+import type { Envelope, NewMessage } from "./tables"
 
 export interface AudienceFields {
   category: string | null
@@ -68,9 +67,13 @@ export async function findAudience(
 export const isBlocked = ({ subscriber }: Pick<SendAudience, "subscriber">): boolean =>
   subscriber?.status === "blocked"
 
-/** Whether a send says anything of its recipient that has to be looked up. */
-export const namesAudience = ({ subscriber_id, category }: AudienceFields): boolean =>
-  subscriber_id != null || category !== null
+/** Whether anything is asked of the recipient: a plain message names neither subscriber nor category. */
+export const asksAudience = ({
+  subscriber_id,
+  category,
+  envelope,
+}: Pick<NewMessage, "subscriber_id" | "category" | "envelope">): boolean =>
+  subscriber_id != null || category != null || envelope?.category !== undefined
 
 export async function subscribersOf(
   db: Reader,

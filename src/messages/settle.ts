@@ -21,16 +21,18 @@ import {
 } from "./change"
 import { type Kept, rowOf } from "./contents"
 import {
+  addressIn,
   addressOf,
+  eventTypeOf,
   isOpen,
   isScheduled,
+  knowsStatus,
   type Message,
   type StatusChange,
   type Tracked,
+  tellsScheduled,
 } from "./status-changes"
 import { attempts, messageFiles, messageRaws, type Status } from "./tables"
-
-import { addressIn, eventTypeOf, knowsStatus, tellsScheduled } from "./transitions"
 
 export const LOGIN_REFUSED = "login_refused"
 

@@ -3,8 +3,9 @@ import { millis, millisFrom } from "../core/time"
 import { DeferredError } from "../jobs/work-item"
 import { comparable, domainOf } from "../lib/address"
 import { MAILBOX_DOMAIN } from "../lib/mailbox-domain"
+import { blameOf, isLasting } from "../lib/refusal"
 import { NO_REPLY, type RecipientOutcome } from "../providers/provider"
-import type { Reader } from "../store/store"
+import type { Reader, Tx } from "../store/store"
 import {
   amongRows,
   hasAddressesToSuppress,
@@ -14,11 +15,20 @@ import {
   suppressedAmong,
   unexpired,
 } from "../suppressions/look-up"
+import { noteSoftFailures, repeatedly, type SoftFailure } from "../suppressions/soft-failures"
+import { type NewSuppression, suppressAll } from "../suppressions/suppressions"
 import type { SuppressionRow } from "../suppressions/tables"
 import { decidedAtSend, QUIET_HOURS, refusalOf } from "./decided"
-import type { NewMessage } from "./pipeline"
-import { addressOf, isOpen, type Message, OWN_SOURCE } from "./status-changes"
-import type { Addressed, LeftOut, Recipient } from "./tables"
+import {
+  addressOf,
+  bouncesCount,
+  isOpen,
+  type Message,
+  OWN_SOURCE,
+  type StatusChange,
+  type Tracked,
+} from "./status-changes"
+import type { Addressed, LeftOut, NewMessage, Recipient } from "./tables"
 
 /** The code of the refusal, and the reason of a recipient that was found suppressed later. */
 const SUPPRESSED = "suppressed_recipient"
@@ -190,3 +200,86 @@ export const forOpen = (
   recipients
     .filter(({ status }) => isOpen(status))
     .map((one) => ({ ...outcome, address: addressOf(one), bounce_subtype: null, reply: NO_REPLY }))
+
+interface ChangedMessage {
+  after: Tracked
+  facts: StatusChange[]
+}
+
+/**
+ * Suppresses the addresses that can get no more mail, in the transaction that learns it (contract 20,
+ * section 5): after a permanent bounce that is about the recipient (where it names nothing, after the second),
+ * after a complaint, and for a while after several messages that were given up. Deliveries that succeed cost nothing here.
+ * `are_attempts`: the facts are answers to attempts, and no reports that came later.
+ */
+export async function suppressWhere(
+  tx: Tx,
+  changed: ChangedMessage[],
+  are_attempts: boolean,
+): Promise<void> {
+  const lessons = new Map<string, Lesson>()
+  for (const { after, facts } of changed) {
+    for (const fact of facts) {
+      if (!BAD.has(fact.type) || (are_attempts && isSimulated(after, fact))) continue
+      learn(lessons, after, fact)
+    }
+  }
+  if (lessons.size === 0) return
+  for (const project_id of [...lessons.keys()].sort()) {
+    const { lasting, general, soft } = lessons.get(project_id) ?? NOTHING
+    const addresses = general.map(({ address }) => address)
+    const again = addresses.length > 0 ? await repeatedly(tx, project_id, addresses) : undefined
+    const second = general.filter(({ address }) => again?.has(address))
+    await suppressAll(tx, project_id, [...lasting, ...second])
+    await noteSoftFailures(tx, project_id, soft)
+  }
+}
+
+interface Lesson {
+  lasting: NewSuppression[]
+  /** Refusals that name nothing. */
+  general: NewSuppression[]
+  soft: SoftFailure[]
+}
+
+const NOTHING: Lesson = { lasting: [], general: [], soft: [] }
+
+const BAD = new Set(["bounced", "complained", "failed"])
+
+function learn(lessons: Map<string, Lesson>, message: ChangedMessage["after"], fact: StatusChange) {
+  const { id, project_id, channel, source } = message
+  if (!bouncesCount(channel) || !hasAddressesToSuppress(channel)) return
+  if (source === OWN_SOURCE) return
+  const meaning = meaningOf(fact)
+  if (meaning === undefined) return
+  const lesson = lessons.get(project_id) ?? { lasting: [], general: [], soft: [] }
+  lessons.set(project_id, lesson)
+  const address = comparable(fact.address)
+  const diagnostic = fact.detail?.response ?? null
+  if (meaning === "soft") return void lesson.soft.push({ address, message_id: id, diagnostic })
+  const is_general = meaning === "general"
+  const reason = meaning === "complaint" ? "complaint" : "bounce"
+  const given = { channel, address, reason, origin: "event", source_message_id: id } as const
+  lesson[is_general ? "general" : "lasting"].push({ ...given, diagnostic })
+}
+
+/** What the embedded mailbox answers for an address elsewhere is no word of that address. */
+const isSimulated = ({ provider }: ChangedMessage["after"], { address }: StatusChange): boolean =>
+  provider === "mailbox" && domainOf(address) !== MAILBOX_DOMAIN
+
+function meaningOf(fact: StatusChange): "bounce" | "general" | "complaint" | "soft" | undefined {
+  if (fact.type === "complained") {
+    return fact.complaint_feedback_type === "not-spam" ? undefined : "complaint"
+  }
+  if (fact.type === "failed") return fact.is_soft ? "soft" : undefined
+  if (blameOf(fact.bounce_subtype ?? "") !== "recipient") return undefined
+  if (isTemporary(fact)) return "soft"
+  return isLasting(fact.bounce_subtype ?? "") ? "bounce" : "general"
+}
+
+/** A bounce of a mail that was deferred until it was given up, by a relay or a provider. */
+function isTemporary({ bounce_type, detail }: StatusChange): boolean {
+  if (bounce_type === "Transient") return true
+  const code = detail?.smtp_code ?? null
+  return code === null ? detail?.enhanced_code?.startsWith("4.") === true : code < 500
+}

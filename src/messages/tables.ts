@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm"
 import { workColumns, workIndexes } from "../jobs/tables"
+import type { WorkColumns } from "../jobs/work-item"
 import type { Mailbox } from "../lib/address"
 import type { AudienceChannel } from "../lib/preferences"
 import {
@@ -19,7 +20,7 @@ import { life } from "../store/life"
 
 export type ChannelName = AudienceChannel
 
-/** Each channel knows some of them (`transitions.ts`). No row has `sending`: answers give it to a queued message that is claimed. */
+/** Each channel knows some of them (`status-changes.ts`). No row has `sending`: answers give it to a queued message that is claimed. */
 export type Status =
   | "queued"
   | "sending"
@@ -205,6 +206,44 @@ life(messages, {
     searched: ["recipients", "envelope", "metadata"],
   },
 })
+
+/** A message on its way in: complete but for what every new message has in common. */
+export interface NewMessage
+  extends Omit<
+      typeof messages.$inferSelect,
+      | "status"
+      | "subject_key"
+      | "status_reason"
+      | "provider"
+      | "priority"
+      | keyof WorkColumns
+      | "stored_bytes"
+      | "error"
+      | "last_event_type"
+      | "last_event_at"
+      | "sent_at"
+      | "delivered_at"
+      | "bounced_at"
+      | "updated_at"
+      | keyof SomeMessages
+    >,
+    Partial<SomeMessages> {
+  content: unknown
+  /** It is accepted, and ends at once: its recipient wants or may get no such message. */
+  refused?: MessageRefusal
+}
+
+/** Why a message ends as `failed` where it is accepted. */
+export interface MessageRefusal {
+  /** The status reason, and the code of its error. */
+  reason: string
+  text: string
+}
+
+type SomeMessages = Pick<
+  typeof messages.$inferSelect,
+  "scheduled_at" | "template_id" | "subscriber_id" | "category" | "fan_out_id"
+>
 
 /** Cold: written once, read once by the channel that delivers. Texts above 512 KB are a file that it names. */
 export const messageContents = table("message_contents", {

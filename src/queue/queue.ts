@@ -7,9 +7,14 @@ import { HELD, RESTORE_HOLD, RESTORE_REASON } from "../jobs/work-item"
 import { isHeld, isLeased, isReady } from "../jobs/work-rows"
 import { isClaimed } from "../messages/live-status"
 import { messageRows } from "../messages/pipeline"
-import { isScheduled, type Message, nextAttemptAt, wantedSince } from "../messages/status-changes"
+import {
+  isScheduled,
+  type Message,
+  nextAttemptAt,
+  settledCounters,
+  wantedSince,
+} from "../messages/status-changes"
 import { messages } from "../messages/tables"
-import { settledCounters } from "../messages/transitions"
 import { refusalFor, waitingReason } from "../providers/open-providers"
 import { heldIn, holdName, isComplaintHold } from "../reputation/complaint-holds"
 import { totals } from "../store/counters"

@@ -15,11 +15,9 @@ const troubled = perStore(() => ({ accounts: new Set<string>(), listeners: new S
 
 /** Says, once the transaction is on disk, that accounts have a new bounce or complaint. */
 export function noteTrouble(tx: Tx, account_ids: Iterable<string>) {
-  const ids = [...account_ids]
-  if (ids.length === 0) return
   tx.afterCommit(() => {
     const { accounts: waiting, listeners } = troubled(tx)
-    for (const id of ids) waiting.add(id)
+    for (const id of account_ids) waiting.add(id)
     for (const hear of listeners) hear()
   })
 }

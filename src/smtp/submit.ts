@@ -18,7 +18,6 @@ import { refuseNotOffered } from "../http/validate"
 import type { Caller } from "../identity/caller"
 import { comparable, type Mailbox } from "../lib/address"
 import { accept, entryOf, type MessageEntry, type SendBatcher } from "../messages/accept"
-import type { NewMessage } from "../messages/pipeline"
 import {
   isBlocked,
   readCategory,
@@ -27,6 +26,7 @@ import {
   subscriberOf,
 } from "../messages/send-fields"
 import { refuseAllSuppressed } from "../messages/suppressed"
+import type { NewMessage } from "../messages/tables"
 import type { Store, Tx } from "../store/store"
 import { type ReceivedMail, smtpRefusal } from "./mail-session"
 import {

@@ -1,8 +1,6 @@
 import type { Secrets } from "../core/secrets"
-import type { PublicAddress } from "../domains/public-address"
-import { trackingHost } from "../domains/sending-domains"
+import { type PublicAddress, trackingHost } from "../domains/sending-domains"
 import type { Caller } from "../identity/caller"
-import type { Message } from "../messages/status-changes"
 import type { Envelope } from "../messages/tables"
 import { oncePer } from "../store/cached"
 import type { Reader } from "../store/store"
@@ -16,14 +14,13 @@ export interface TrackingWish {
 }
 
 /**
- * What is tracked of an email with html (contract 20, section 1.1); undefined for nothing. A text is
- * never tracked, because it has no place for a picture and shows its links.
+ * What is tracked of an email with html (contract 20, section 1.1); undefined for nothing. Ask it of no other: a text
+ * is never tracked, because it has no place for a picture and shows its links.
  */
 export function chosenTracking(
-  { html, track_opens, track_clicks }: TrackingWish & { html: string | null },
+  { track_opens, track_clicks }: TrackingWish,
   { project_settings, account_settings }: Pick<Caller, "project_settings" | "account_settings">,
 ): Envelope["track"] {
-  if (!html) return undefined // an empty html makes no part of the mail
   const opens = track_opens ?? project_settings.track_opens ?? account_settings.track_opens
   const clicks = track_clicks ?? project_settings.track_clicks ?? account_settings.track_clicks
   return opens || clicks ? { opens, clicks } : undefined
@@ -60,19 +57,18 @@ export async function trackingAtHost(
 }
 
 /**
- * What the thread that composes the mail needs of it; undefined where nothing is tracked. `address` is the public one of
- * this server, for this mail.
+ * What the thread that composes the mail needs of it. `address` is the public one of this server, for this mail;
+ * undefined without it.
  */
 export function trackingFor(
   secrets: Secrets,
-  { id: message_id, envelope }: Pick<Message, "id" | "envelope">,
+  message_id: string,
+  { opens, clicks, host }: NonNullable<Envelope["track"]>,
   headers: Record<string, string>,
   address: string | undefined,
 ): HtmlTracking | undefined {
-  const track = envelope?.track
   const own = address?.replace(/\/+$/, "")
-  if (!track || own === undefined) return undefined
-  const { opens, clicks, host } = track
+  if (own === undefined) return undefined
   const base = host === undefined ? own : hostedAt(own, host)
   const prefixes = [own, base].flatMap((start) =>
     ["u", "p", "t"].map((word) => `${start}/${word}/`),

@@ -1,7 +1,6 @@
 import { fail } from "../core/errors"
 import type { Secrets } from "../core/secrets"
-import type { AnyRoute, Call } from "../http/route"
-import { anonymousRow } from "../http/route"
+import { type AnyRoute, anonymousRow, type Call } from "../http/route"
 import { type TokenKeys, tokenKeys } from "../lib/sealed-token"
 import { refusalPage } from "../pages/small-page"
 import type { Hits } from "./hits"

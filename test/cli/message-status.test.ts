@@ -1,8 +1,7 @@
 import { expect, test } from "bun:test"
 import { isBad, isFinal, isGood } from "../../cli/lib/email-text"
-import { isOpen } from "../../src/messages/status-changes"
+import { isOpen, statusesOf } from "../../src/messages/status-changes"
 import type { ChannelName } from "../../src/messages/tables"
-import { statusesOf } from "../../src/messages/transitions"
 
 const CHANNELS: ChannelName[] = ["email", "push", "sms", "in_app"]
 const ALL = [...new Set(CHANNELS.flatMap(statusesOf))]
