@@ -150,17 +150,14 @@ function toneOf(features: MailCheck["html"]): Tone {
   return all.some(({ support }) => support === "no") ? "warn" : "plain"
 }
 
-type FeaturePrograms = MailCheck["html"][number]["programs"]
-
 /** One column holds both lists: in two, most of each would be empty. */
-function Programs({ programs }: { programs: FeaturePrograms }) {
-  const namesOf = (support: FeaturePrograms[number]["support"]) =>
-    programsText(programs.filter((one) => one.support === support).map(({ name }) => name))
-  const [no, partial] = [namesOf("no"), namesOf("partial")]
+function Programs({ programs }: Pick<MailCheck["html"][number], "programs">) {
+  const { no = [], partial = [] } = Object.groupBy(programs, ({ support }) => support)
+  const namesOf = (some: typeof no) => programsText(some.map(({ name }) => name))
   return (
     <>
-      {no && <p class="programs">Not in {no}</p>}
-      {partial && <p class="programs soft">In part in {partial}</p>}
+      {no.length > 0 && <p class="programs">Not in {namesOf(no)}</p>}
+      {partial.length > 0 && <p class="programs soft">In part in {namesOf(partial)}</p>}
     </>
   )
 }

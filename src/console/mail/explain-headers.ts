@@ -49,21 +49,20 @@ export function senderFacts({ headers, ...mail }: SenderOfMail): SenderFact[] {
   const [envelope = mail.envelope_from] = all(headers, "return-path")
   const signatures = all(headers, "dkim-signature")
   return [
-    ...(signatures.length > 0
-      ? signatures.map((signature) => dkimFact(signature, isOfAuthor))
-      : [{ name: "DKIM", text: NO_SIGNATURE, tone: "warn" as const }]),
+    ...(signatures.length > 0 ? signatures : [""]).map((one) => dkimFact(one, isOfAuthor)),
     spfFact(domainIn(envelope), isOfAuthor),
     messageIdFact(first(headers, "message-id"), isOfAuthor),
     { name: "Thread", text: threadText(headers), tone: "plain" },
   ]
 }
 
+type IsOfAuthor = (domain: string) => boolean
+
 const NO_SIGNATURE =
   "No signature. Receivers cannot check the sender. Add and verify a domain, and Belfry signs."
 
-type IsOfAuthor = (domain: string) => boolean
-
 function dkimFact(signature: string, isOfAuthor: IsOfAuthor): SenderFact {
+  if (signature === "") return { name: "DKIM", text: NO_SIGNATURE, tone: "warn" }
   const { d = "?", s = "?", a = "?", h = "" } = signatureTags(signature)
   const signed = h.split(":").filter(Boolean).length
   const is_own = isOfAuthor(d.toLowerCase())

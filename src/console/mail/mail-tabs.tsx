@@ -1,15 +1,19 @@
+import type { FunctionComponent } from "preact"
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks"
 import { imageType } from "../../lib/image-type"
 import { saveBytes } from "../browser"
 import { useLoaded, useMedia, useObservable, usePoll, useWidth } from "../hooks"
 import { observable } from "../observable"
 import { Button } from "../parts/button"
-import { REACHABLE } from "../parts/code-block"
+import { Commands, REACHABLE } from "../parts/code-block"
 import { Badge, Loaded, Trouble } from "../parts/notice"
+import { Tabs } from "../parts/tabs"
 import { call } from "../transport"
+import { CheckView } from "./check-view"
 import { sizeText } from "./describe"
 import { explainHeaders, senderFacts } from "./explain-headers"
-import type { OpenMail, TabName } from "./mail-commands"
+import { type OpenMail, type TabName, tabCommand } from "./mail-commands"
+import { useMailboxKeys } from "./mail-list"
 import {
   remoteParts,
   remoteText,
@@ -18,6 +22,55 @@ import {
   textPieces,
   withoutOwnPixel,
 } from "./readable-parts"
+import { TimelineView } from "./timeline-view"
+
+interface TabProps {
+  mail: OpenMail
+  again: () => Promise<void>
+}
+
+interface TabRow {
+  name: TabName
+  text: string
+  View: FunctionComponent<TabProps>
+  count?: number
+}
+
+function tabsOf({ html, attachments: { length: count }, email_id }: OpenMail): TabRow[] {
+  const all: (TabRow | false)[] = [
+    html !== null && { name: "html", text: "HTML", View: HtmlView },
+    { name: "text", text: "Text", View: TextView },
+    { name: "source", text: "Source", View: SourceView },
+    { name: "headers", text: "Headers", View: HeadersView },
+    count > 0 && { name: "attachments", text: "Files", View: FilesView, count },
+    { name: "check", text: "Check", View: CheckView },
+    email_id !== null && { name: "timeline", text: "Timeline", View: TimelineView },
+  ]
+  return all.filter((tab) => tab !== false)
+}
+
+/** The views of a mail: the one that was chosen last opens first. */
+export function MailTabs(props: TabProps) {
+  const { mail } = props
+  const choice = useObservable(view_choice)
+  const tabs = tabsOf(mail)
+  const chosen = tabs.findIndex(({ name }) => name === choice.tab)
+  const at = Math.max(0, chosen)
+  const { name, View } = tabs[at] as TabRow
+  const turn = (by: number) => changeView({ tab: tabs.at((at + by) % tabs.length)?.name })
+  useMailboxKeys({ next_tab: () => turn(1), previous_tab: () => turn(-1) })
+  return (
+    <Tabs
+      label="Views of the mail"
+      tabs={tabs}
+      chosen={name}
+      onChoose={(tab) => changeView({ tab })}
+    >
+      <View {...props} />
+      {name !== "check" && <Commands {...tabCommand(name, mail)} />}
+    </Tabs>
+  )
+}
 
 const WIDTHS = [
   { name: "phone", text: "Phone", pixels: 390 },
@@ -34,9 +87,9 @@ interface ViewChoice {
   is_dark: boolean
 }
 
-export const view_choice = observable<ViewChoice>({ tab: undefined, width: "fit", is_dark: false })
+const view_choice = observable<ViewChoice>({ tab: undefined, width: "fit", is_dark: false })
 
-export const changeView = (change: Partial<ViewChoice>): void =>
+const changeView = (change: Partial<ViewChoice>): void =>
   view_choice.set({ ...view_choice.value, ...change })
 
 /** The address of the HTML is valid for ten minutes; a mail that stays open gets a new one before. */
@@ -46,7 +99,7 @@ const RENEWAL_MILLISECONDS = 9 * 60_000
  * The HTML in a frame: no script, no form, no network, an origin of its own. Only a link that somebody presses
  * opens, in a tab of its own. The HTML is shown at the width of a device, and as programs with dark colors ask for it.
  */
-export function HtmlView({ mail, again }: { mail: OpenMail; again: () => Promise<void> }) {
+function HtmlView({ mail, again }: { mail: OpenMail; again: () => Promise<void> }) {
   const { width: chosen, is_dark } = useObservable(view_choice)
   const is_narrow = useMedia("(max-width: 40rem)") // there all of the page is a phone already
   const width = is_narrow && chosen === "phone" ? "fit" : chosen
@@ -92,7 +145,7 @@ export function HtmlView({ mail, again }: { mail: OpenMail; again: () => Promise
 }
 
 /** The text as programs without HTML show it. Addresses open in a tab of their own, which learns nothing of the mail. */
-export function TextView({ mail: { text } }: { mail: OpenMail }) {
+function TextView({ mail: { text } }: { mail: OpenMail }) {
   const pieces = useMemo(() => textPieces(text ?? ""), [text])
   if (!text) return <p class="soft">This mail has no text.</p>
   return (
@@ -116,7 +169,7 @@ const LINES_AT_ONCE = 1000
 const MOST_BYTES = 1_000_000
 
 /** The mail as it came over the wire. */
-export function SourceView({ mail: { id } }: { mail: OpenMail }) {
+function SourceView({ mail: { id } }: { mail: OpenMail }) {
   const load = useCallback(() => rawMail(id), [id])
   return <Loaded load={load}>{(bytes) => <Source id={id} bytes={bytes} />}</Loaded>
 }
@@ -167,7 +220,7 @@ const lineView = ({ kind, name, text }: SourceLine, at: number) => (
 const TONES = { good: "good", warn: "look at it", plain: "fact" }
 
 /** First what the headers say of the sender, then each field with its meaning. */
-export const HeadersView = ({ mail }: { mail: OpenMail }) => (
+const HeadersView = ({ mail }: { mail: OpenMail }) => (
   <>
     <ul class="facts-list">
       {senderFacts(mail).map(({ name, text, tone }) => (
@@ -198,7 +251,7 @@ export const HeadersView = ({ mail }: { mail: OpenMail }) => (
 type Attachment = OpenMail["attachments"][number]
 
 /** The files of a mail, with those that stand in its HTML. */
-export function FilesView({ mail: { id, attachments } }: { mail: OpenMail }) {
+function FilesView({ mail: { id, attachments } }: { mail: OpenMail }) {
   const [error, setError] = useState<unknown>()
   return (
     <>

@@ -1,30 +1,16 @@
-import type { FunctionComponent } from "preact"
 import { useCallback, useEffect, useRef, useState } from "preact/hooks"
 import { copyText } from "../browser"
-import { useLoaded, useMedia, useObservable, useTitle } from "../hooks"
+import { useLoaded, useMedia, useTitle } from "../hooks"
 import { Button, Menu } from "../parts/button"
-import { Commands } from "../parts/code-block"
 import { Empty, Trouble, Waiting } from "../parts/notice"
-import { Tabs } from "../parts/tabs"
 import { notify } from "../parts/toast"
 import { messageOf, RequestError } from "../requests"
 import { call } from "../transport"
-import { CheckView } from "./check-view"
 import { addressesOf, namedAddress, recipientsOf, timeText } from "./describe"
-import { type OpenMail, type TabName, tabCommand } from "./mail-commands"
+import type { OpenMail } from "./mail-commands"
 import { CommandsDialog, DeleteDialog, ReleaseDialog, ResendDialog } from "./mail-dialogs"
 import { listBox, type MailList, openMail, useMailboxKeys } from "./mail-list"
-import {
-  changeView,
-  downloadMail,
-  FilesView,
-  HeadersView,
-  HtmlView,
-  SourceView,
-  TextView,
-  view_choice,
-} from "./mail-tabs"
-import { TimelineView } from "./timeline-view"
+import { downloadMail, MailTabs } from "./mail-tabs"
 
 interface MailViewProps {
   mail_id: string
@@ -69,7 +55,9 @@ const Gone = () => (
   </Empty>
 )
 
-interface OpenedProps extends TabProps {
+interface OpenedProps {
+  mail: OpenMail
+  again: () => Promise<void>
   list: MailList
 }
 
@@ -107,53 +95,6 @@ function Opened({ mail, again, list }: OpenedProps) {
       </header>
       <MailTabs mail={mail} again={again} />
     </article>
-  )
-}
-
-interface TabProps {
-  mail: OpenMail
-  again: () => Promise<void>
-}
-
-interface TabRow {
-  name: TabName
-  text: string
-  View: FunctionComponent<TabProps>
-  count?: number
-}
-
-function tabsOf({ html, attachments: { length: count }, email_id }: OpenMail): TabRow[] {
-  const all: (TabRow | false)[] = [
-    html !== null && { name: "html", text: "HTML", View: HtmlView },
-    { name: "text", text: "Text", View: TextView },
-    { name: "source", text: "Source", View: SourceView },
-    { name: "headers", text: "Headers", View: HeadersView },
-    count > 0 && { name: "attachments", text: "Files", View: FilesView, count },
-    { name: "check", text: "Check", View: CheckView },
-    email_id !== null && { name: "timeline", text: "Timeline", View: TimelineView },
-  ]
-  return all.filter((tab) => tab !== false)
-}
-
-function MailTabs(props: TabProps) {
-  const { mail } = props
-  const choice = useObservable(view_choice)
-  const tabs = tabsOf(mail)
-  const chosen = tabs.findIndex(({ name }) => name === choice.tab)
-  const at = Math.max(0, chosen)
-  const { name, View } = tabs[at] as TabRow
-  const turn = (by: number) => changeView({ tab: tabs.at((at + by) % tabs.length)?.name })
-  useMailboxKeys({ next_tab: () => turn(1), previous_tab: () => turn(-1) })
-  return (
-    <Tabs
-      label="Views of the mail"
-      tabs={tabs}
-      chosen={name}
-      onChoose={(tab) => changeView({ tab })}
-    >
-      <View {...props} />
-      {name !== "check" && <Commands {...tabCommand(name, mail)} />}
-    </Tabs>
   )
 }
 
