@@ -18,13 +18,13 @@ import type { FanOutKind, FanOutPartRow, FanOutRow } from "./tables"
 export const CHUNK = 128
 
 /** One of an audience. Its number is its position in it. */
-export interface AudiencePosition {
+interface AudiencePosition {
   number: number
   subscriber_id: string
 }
 
 /** A range of an audience: what is above `cursor`, up to `until`. */
-export interface AudienceRange {
+interface AudienceRange {
   cursor: number
   until: number
 }
@@ -100,7 +100,7 @@ export interface WalkedRecipient {
   member: AudienceMember
 }
 
-export interface WalkedRange {
+interface WalkedRange {
   members: AudiencePosition[]
   /** Of these, the ones that may be written to: neither excluded nor deleted, nor written to before. */
   found: WalkedRecipient[]

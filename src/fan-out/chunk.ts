@@ -285,11 +285,9 @@ const findPartForUpdate = prepared({ fan_out_id, part }, (tx: Tx, slot) =>
   ),
 )
 
-export const moveCursor = prepared(
-  { fan_out_id, part, cursor: fanOutParts.cursor },
-  (tx: Tx, slot) =>
-    tx
-      .update(fanOutParts)
-      .set({ cursor: slot.cursor })
-      .where(and(eq(fan_out_id, slot.fan_out_id), eq(part, slot.part))),
+const moveCursor = prepared({ fan_out_id, part, cursor: fanOutParts.cursor }, (tx: Tx, slot) =>
+  tx
+    .update(fanOutParts)
+    .set({ cursor: slot.cursor })
+    .where(and(eq(fan_out_id, slot.fan_out_id), eq(part, slot.part))),
 )

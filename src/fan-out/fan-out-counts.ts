@@ -4,7 +4,7 @@ import { type Totals, totalsOf } from "../store/counters"
 import type { Reader } from "../store/store"
 import type { FanOutRow } from "./tables"
 
-export interface ChannelCounts {
+interface ChannelCounts {
   planned: number
   sent: number
   skipped: Record<SkipReason, number>

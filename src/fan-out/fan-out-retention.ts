@@ -15,7 +15,7 @@ const AT_ONCE = 100
 const LOOK = 500
 
 /** Moments in ISO 8601: what is older is no longer kept. */
-export interface FanOutAges {
+interface FanOutAges {
   bodies_before: string
   messages_before: string
 }

@@ -66,7 +66,7 @@ export interface FanOutParts {
   planners: Planners
 }
 
-export interface PreparedFanOut {
+interface PreparedFanOut {
   channels: AudienceChannel[]
   intent: FrozenIntent
   values: SharedValues

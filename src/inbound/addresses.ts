@@ -23,7 +23,7 @@ export type InboundTarget =
   | { is: "instance"; owner: null }
 
 /** Why it is not: `5.7.1` is no address of ours, `5.1.1` one of a domain for which no route takes it. */
-export interface RecipientRefusal {
+interface RecipientRefusal {
   enhanced: "5.7.1" | "5.1.1"
   text: string
 }

@@ -26,7 +26,7 @@ export interface DmarcResult {
 }
 
 /** What was found out about a mail before its policy is asked for. */
-export interface Authenticated {
+interface Authenticated {
   spf: SpfResult
   dkim: DkimResult[]
 }

@@ -8,7 +8,7 @@ import { messages } from "../messages/tables"
 import type { Reader } from "../store/store"
 import type { InboundRow } from "./tables"
 
-export interface ReplyFields {
+interface ReplyFields {
   html: string | null
   text: string | null
   from: Mailbox | undefined

@@ -142,7 +142,7 @@ function forwardsOf(routes: readonly RouteRule[], address: string): RouteRule[] 
 }
 
 /** Throws 422 where what the route forwards would come back to it. */
-export async function refuseLoop(db: Reader, route: RouteRule): Promise<void> {
+async function refuseLoop(db: Reader, route: RouteRule): Promise<void> {
   const { action, target, id, project_id, match_to } = route
   if (action !== "forward" || target === null) return
   const others = (await readRoutes(db, project_id)).filter((one) => one.id !== id)

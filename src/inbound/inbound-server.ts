@@ -321,7 +321,7 @@ const TRUSTED_MS = 1000
  * Throws 452 4.2.2 where the project stores all that its plan allows, and tells its owners when that comes
  * near. Without a project it is the first one, which the mail to the instance itself belongs to.
  */
-export async function requireSpace(store: Store, project_id = ""): Promise<void> {
+async function requireSpace(store: Store, project_id = ""): Promise<void> {
   const { read } = store
   const owner = await known(read, project_id, () => ownerOf(read, project_id), TRUSTED_MS)
   const limit_mb = owner ? limitsOf(owner).stored_mb : null
@@ -354,7 +354,7 @@ async function ownerOf(read: Reader, given: string) {
 }
 
 /** A larger mail is no report of a complaint: those return the header of a message, or all of a letter. */
-export const MOST_REPORT_BYTES = 1024 * 1024
+const MOST_REPORT_BYTES = 1024 * 1024
 
 /** A report names its message once or twice. */
 const MOST_LOOKS = 20

@@ -172,7 +172,7 @@ export const Reply = t.Object({
 
 export const Forward = t.Object({ to: mailbox, from })
 
-export const ROUTE_ACTIONS = ["webhook", "forward", "drop"] as const
+const ROUTE_ACTIONS = ["webhook", "forward", "drop"] as const
 
 const match = t.Object({
   to: t.String({

@@ -38,7 +38,7 @@ export interface DkimResult {
 }
 
 /** What the header of a mail says before any key is known. */
-export interface ReadHeader {
+interface ReadHeader {
   /** The key records that its signatures name. */
   keys: DnsQuestion[]
   authors: MailAuthors

@@ -244,7 +244,7 @@ const MOST_HTML = 256 * 1024
 const MOST_LINKS = 300
 const MOST_VALUE = 1_000
 
-export const INVISIBLE = /\u034f|[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]/g
+const INVISIBLE = /\u034f|[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]/g
 
 /** Everything that more than one rule needs, found once. Never throws. */
 function spamSigns(mail: SeenMail, verdicts: SpamVerdicts): SpamSigns {
@@ -277,7 +277,7 @@ function addressOf({ headers }: SeenMail, field: string): { name: string; domain
 }
 
 /** Two hosts of one organization have the same. An address of IP is its own. */
-export const registrable = (host: string): string => getDomain(host) ?? host.toLowerCase()
+const registrable = (host: string): string => getDomain(host) ?? host.toLowerCase()
 
 const nameOf = ({ filename, params }: MailPart) =>
   (filename ?? params.name ?? "").slice(0, 300).trim().toLowerCase()

@@ -34,7 +34,7 @@ export type InboundKind = (typeof INBOUND_KINDS)[number]
 export type AuthVerdict = "pass" | "fail" | "none" | "temperror"
 
 /** The SMTP session that brought a mail, and its envelope. */
-export interface InboundSession {
+interface InboundSession {
   /** The peer's address, behind a trusted proxy the client's. */
   address: string
   helo: string

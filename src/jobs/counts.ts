@@ -18,7 +18,7 @@ const AT_ONCE = 10_000
 const QUICK_MS = 50
 const TRUSTED_TIMES = 20
 
-export interface QueueCounts {
+interface QueueCounts {
   /** Waiting, also for a later time or for the end of a pause. */
   depth: number
   oldest_seconds: number

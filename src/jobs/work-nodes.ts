@@ -77,7 +77,7 @@ export const showLife = (store: Store, node_id: string) =>
   })
 
 /** Another node works on the database, so nothing of it can be held. */
-export class OtherNodeRuns extends Error {
+class OtherNodeRuns extends Error {
   override readonly name = "OtherNodeRuns"
 
   constructor() {

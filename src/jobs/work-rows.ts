@@ -66,7 +66,7 @@ interface RowsOptions {
 }
 
 /** What else is written where a named hold takes rows, and where it gives them back. */
-export interface HoldColumns {
+interface HoldColumns {
   takes: object
   frees: object
 }

@@ -24,7 +24,7 @@ export interface DatabaseFinding {
   examples: string[]
 }
 
-export interface CheckedDatabase {
+interface CheckedDatabase {
   /** One moment of a sound database. */
   db: Reader
   blobs: Blobs

@@ -14,7 +14,7 @@ const STEP = 2000
 const SUMMED_STEP = 500
 
 /** The rows of one owner that a counter stands for, walked by a column that is unique among them. */
-export interface CountedRows {
+interface CountedRows {
   walked: SQLiteColumn
   where: SQL | undefined
   /** What each row adds; absent where it is one. */

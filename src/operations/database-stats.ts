@@ -26,7 +26,7 @@ const DAY_MS = 86_400_000
 /** Projects that are listed; the others are one line. */
 const MOST_PROJECTS = 50
 
-export interface TableSize {
+interface TableSize {
   table: string
   rows: number
   /** With its indexes. */
@@ -35,7 +35,7 @@ export interface TableSize {
   kept: string
 }
 
-export interface ProjectSize {
+interface ProjectSize {
   /** Null for what belongs to no project, and for the other projects together. */
   project_id: string | null
   name: string

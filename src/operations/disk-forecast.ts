@@ -25,7 +25,7 @@ interface SizeSample {
   bytes: number
 }
 
-export interface DiskForecast {
+interface DiskForecast {
   /** Of rows and indexes. */
   database_bytes: number
   /** Null where fewer than six hours are known, and on Postgres, whose rows are on another disk. */

@@ -61,7 +61,7 @@ export interface DoctorParts {
   min_free_mb: number
 }
 
-export interface DoctorCheck {
+interface DoctorCheck {
   name: string
   outcome: "pass" | "warn" | "fail"
   detail: string

@@ -44,7 +44,7 @@ export interface HeldOrder {
 }
 
 /** Behind this row of this table. */
-export interface HeldPosition {
+interface HeldPosition {
   table: string
   id: string
 }

@@ -43,7 +43,7 @@ export interface BrokenInvariant {
   id: string | null
 }
 
-export interface InvariantLook {
+interface InvariantLook {
   /** All reads are of one moment (`Store.snapshot`), or nothing is written meanwhile. */
   db: Reader
   /** Called after each step, so that other work gets the event loop. */
@@ -57,7 +57,7 @@ export interface InvariantLook {
 }
 
 /** What one look is about: all that a project has, the counters of an account, or the webhook deliveries of all. */
-export interface LookedAt {
+interface LookedAt {
   kind: CounterOwner | "deliveries"
   /** Of the project or account. */
   id: string

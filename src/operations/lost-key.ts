@@ -10,7 +10,7 @@ import { SEALED_COLUMNS, type SealedColumn } from "./sealed-columns"
 const AT_ONCE = 100
 
 /** Values of one column that no key at hand opens. */
-export interface LostSecrets {
+interface LostSecrets {
   column: string
   what: string
   count: number

@@ -90,7 +90,7 @@ async function isDue(store: Store, is_quiet: boolean): Promise<boolean> {
 }
 
 /** What the last check of any node found. */
-export interface CheckedInvariants {
+interface CheckedInvariants {
   at: string
   found: Record<InvariantName, number>
 }

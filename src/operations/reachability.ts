@@ -17,7 +17,7 @@ import { type PreferencesChange, requireKnown } from "../subscribers/preferences
 import { keysAmong } from "../topics/topics"
 
 /** Whether a message of one channel would reach the subscriber now. */
-export interface ChannelReach {
+interface ChannelReach {
   allowed: boolean
   /** Null where nothing is against it. */
   reason: DecisionReason | "no_address" | null

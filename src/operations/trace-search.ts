@@ -20,7 +20,7 @@ import { namesIn, type TracedPerson } from "./traced-person"
 /** Rows of one look, which holds the thread for a few milliseconds. */
 const AT_ONCE = 500
 
-export interface SearchedPerson {
+interface SearchedPerson {
   db: Reader
   account_id: string
   person: TracedPerson

@@ -345,7 +345,7 @@ export async function refusalFor(db: Reader, kind: ProviderKind, project_id: str
 }
 
 /** Of configurations that are all paused. */
-export function refusalOf(rows: ConfigRow[]): LoginRefusal | undefined {
+function refusalOf(rows: ConfigRow[]): LoginRefusal | undefined {
   const refusals = rows.flatMap((row): LoginRefusal[] => {
     const { provider, name: own, last_error, paused_until, probe_message_id } = row
     if (paused_until === null) return []

@@ -226,7 +226,7 @@ export interface ProviderCallbacks<Body, Context> {
 }
 
 /** Checks where a host that a project names leads; resolves with its address. */
-export type Reach = (host: string, port: number) => Promise<string>
+type Reach = (host: string, port: number) => Promise<string>
 
 /**
  * A provider: everything that the rest knows about it. `Context` is what its channel gives to each of

@@ -21,7 +21,7 @@ import type { ProviderKind } from "./provider"
  */
 export const INSTANCE = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
-export type ProviderStatus = "active" | "error"
+type ProviderStatus = "active" | "error"
 
 /**
  * The providers of a project, in the order of `priority`: the lowest is asked first. The

@@ -10,7 +10,7 @@ import { changed, insertAll, newRow, type SubscriberChange, updateAll } from "./
 
 type BulkMode = "upsert" | "skip"
 
-export interface SubscriberBulk extends BulkItems<SubscriberInput> {
+interface SubscriberBulk extends BulkItems<SubscriberInput> {
   mode: BulkMode
 }
 

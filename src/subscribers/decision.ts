@@ -17,7 +17,7 @@ export interface DecidedSubscriber {
 }
 
 /** What a subscriber unsubscribed from: "" as category is the whole channel. */
-export interface EndedKind {
+interface EndedKind {
   channel: AudienceChannel
   category: string
 }
@@ -51,7 +51,7 @@ export interface DecisionInput {
 }
 
 /** What the decision knows of the project: some of its settings. */
-export interface DecidingProject {
+interface DecidingProject {
   default_preferences: ChosenPreferences | null
   quiet_hours: QuietHours | null
   timezone: string

@@ -10,7 +10,7 @@ import { mergedSubscribers } from "./tables"
 /** Subscribers that one subscriber may take in. An export and an erasure look for the names of all. */
 export const MOST_MERGED = 100
 
-export type MergedSubscriberRow = typeof mergedSubscribers.$inferSelect
+type MergedSubscriberRow = typeof mergedSubscribers.$inferSelect
 
 /** What was merged into a subscriber, also by way of another one, in the order of the merges. */
 export const mergedInto = async (

@@ -36,7 +36,7 @@ const by = <const Path extends string>(method: Method, path: Path, status = 200)
 
 const shown = subscribers.toResponse
 
-export interface SubscriberParts extends ListParts {
+interface SubscriberParts extends ListParts {
   limits: RateLimits
 }
 

@@ -20,7 +20,7 @@ const SHORT_PREFIX = 3
 const WORD = /[\p{L}\p{M}]+|\p{N}+/gu
 
 /** The words of a text in the form in which they compare: NFKC (UAX #15), lower case, each once. */
-export function wordsIn(text: string): string[] {
+function wordsIn(text: string): string[] {
   const plain = text.normalize("NFKC").toLowerCase().normalize("NFKC").replaceAll("ς", "σ")
   const words = plain.match(WORD) ?? []
   return [...new Set(words.map((word) => firstLetters(word, LONGEST_WORD)))].slice(0, MOST_WORDS)

@@ -10,7 +10,7 @@ import type { SubscriberRow } from "./find-subscriber"
 import * as schemas from "./schemas"
 
 /** Fields that were given. What is absent stays as it is; null removes it. */
-export type SubscriberFields = Partial<
+type SubscriberFields = Partial<
   Pick<
     SubscriberRow,
     "email" | "phone" | "name" | "avatar_url" | "locale" | "timezone" | "metadata" | "tags"

@@ -59,7 +59,7 @@ const styled = remembered(
  * the hour, `iso` is ISO 8601 in UTC; any other text is a pattern such as `dd.MM.yyyy HH:mm`. The value is
  * ISO 8601 or epoch milliseconds.
  */
-export function asDate(
+function asDate(
   given: unknown,
   { format, timezone, locale }: Record<"format" | "timezone" | "locale", unknown>,
 ): string {
@@ -147,7 +147,7 @@ const numbers = remembered((locale = "", decimals = "") => {
 })
 
 /** A number in the form of a language, with so many decimals, or as many as it has. */
-export function asNumber(given: unknown, decimals: unknown, locale: unknown): string {
+function asNumber(given: unknown, decimals: unknown, locale: unknown): string {
   const value = numberOf(given, "number")
   if (decimals === undefined) return numbers(localeOf(locale), "").format(value)
   const places = numberOf(decimals, "number")
@@ -162,7 +162,7 @@ const currencies = remembered(
 )
 
 /** An amount in whole units of an ISO 4217 currency, such as EUR. */
-export function asCurrency(given: unknown, currency: unknown, locale: unknown): string {
+function asCurrency(given: unknown, currency: unknown, locale: unknown): string {
   const value = numberOf(given, "currency")
   const code = String(currency)
   if (/^[A-Za-z]{3}$/.test(code))
@@ -173,11 +173,7 @@ export function asCurrency(given: unknown, currency: unknown, locale: unknown): 
 const plurals = remembered((locale = "") => new Intl.PluralRules(locale))
 
 /** The form that a language uses with the number: of one, two, few, many, or other. */
-export function pluralForm(
-  given: unknown,
-  forms: Record<string, unknown>,
-  locale: unknown,
-): string {
+function pluralForm(given: unknown, forms: Record<string, unknown>, locale: unknown): string {
   const count = numberOf(given, "plural")
   const form = forms[plurals(localeOf(locale)).select(count)] ?? forms.other
   if (typeof form === "string") return form

@@ -10,7 +10,7 @@ Handlebars.logger.log = () => {} // it would tell refused properties to the cons
  * What `{{x}}` is escaped for: HTML, nothing, or the inside of a JSON string. In `json` there is
  * also `{{json x}}`, which writes any value as JSON.
  */
-export type RenderMode = "html" | "text" | "json"
+type RenderMode = "html" | "text" | "json"
 
 export interface TemplateProblem {
   /** `missing`: a name without a value; `failed`: anything else that happened while rendering. */

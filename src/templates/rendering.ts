@@ -37,7 +37,7 @@ export interface RecipientPages {
 /** Bytes of the variables as JSON. */
 const MOST_VARIABLE_BYTES = 1_048_576
 
-export interface RenderedTexts {
+interface RenderedTexts {
   texts: Record<string, string>
   /** Declared variables without a value. */
   without_value: string[]
@@ -60,7 +60,7 @@ export async function renderTexts(
 }
 
 /** What every template is given, beside the pages of its recipient. */
-export interface ValuesInput {
+interface ValuesInput {
   subscriber: Record<string, unknown> | null
   project: { id: string; name: string }
   /** The moment of rendering, in ISO 8601. */
@@ -88,7 +88,7 @@ export async function renderWith(
 const NO_PAGES = { unsubscribe_url: "", preferences_url: "" }
 
 /** The names that every template is given. */
-export const GIVEN: ReadonlySet<string> = new Set([
+const GIVEN: ReadonlySet<string> = new Set([
   "subscriber",
   "project",
   "unsubscribe_url",

@@ -8,7 +8,7 @@ const MOST_NODES_DEEP = 128
 export const VALUE = "§"
 
 /** What the syntax tree of a text says. */
-export interface TextFacts {
+interface TextFacts {
   /** Names that the data has to give, as they are written. */
   names: Set<string>
   partials: Map<string, hbs.AST.SourceLocation>

@@ -5,7 +5,7 @@ import { type ChannelTexts, type TemplateContent, templates, templateVersions } 
 export type ChannelKey = keyof ChannelTexts
 
 /** What a text is escaped for. */
-export type TextMode = "html" | "text"
+type TextMode = "html" | "text"
 
 /** One Handlebars text of a template. */
 export interface TemplateText {
@@ -60,7 +60,7 @@ const flattened = (texts: object): [string, string][] =>
 const DEEPEST = 5
 
 /** A published template that another one includes. */
-export interface IncludedTemplate {
+interface IncludedTemplate {
   id: string
   name: string
   version: number
@@ -75,7 +75,7 @@ export interface IncludedTemplates {
 }
 
 /** Why a template cannot be put together. */
-export interface MissingTemplate {
+interface MissingTemplate {
   /** A name, or the id of a layout. */
   missing: string
   reason: "not_found" | "too_deep"

@@ -20,7 +20,7 @@ import {
 export type TemplateRow = typeof templates.$inferSelect
 
 /** What uses a template, by kind. */
-export type TemplateUse = Static<typeof schemas.TemplateRecord>["used_by"]
+type TemplateUse = Static<typeof schemas.TemplateRecord>["used_by"]
 
 /** Finds what uses a template. The features that use templates are wired in as such a function. */
 export type FindUses = (db: Reader, project_id: string, template_id: string) => Promise<TemplateUse>
@@ -35,7 +35,7 @@ interface TemplateAround {
 }
 
 /** What lists and the columns of a template say of its newest version. */
-export const summaryOf = (content: TemplateContent): TemplateSummary => ({
+const summaryOf = (content: TemplateContent): TemplateSummary => ({
   subject: content.channels.email?.subject ?? null,
   variables: content.variables,
   detected_variables: content.detected_variables,
@@ -85,9 +85,9 @@ function basics(row: TemplateRow) {
   return own
 }
 
-export const ours = (project_id: string): SQL => eq(templates.project_id, project_id)
+const ours = (project_id: string): SQL => eq(templates.project_id, project_id)
 
-export const noTemplate = (): never =>
+const noTemplate = (): never =>
   fail("template_not_found", "There is no such template in this project.")
 
 /** Its id names it here; senders may name it by its name, too. */

@@ -64,7 +64,7 @@ const BEFORE = 60
 const AFTER = 30
 
 /** The place in its line, with a caret below it. */
-export function excerptOf(source: string, line: number | null, column: number | null) {
+function excerptOf(source: string, line: number | null, column: number | null) {
   if (line === null || column === null) return null
   const text = source.split("\n")[line - 1] ?? ""
   const begin = Math.max(0, column - 1 - BEFORE)

@@ -7,7 +7,7 @@ import { reservedProblem } from "../lib/reserved-names"
 import { slugFrom, TOPIC_KEY } from "../lib/text"
 import type { TopicRow } from "./tables"
 
-export const MOST_MEMBERS_AT_ONCE = 1000
+const MOST_MEMBERS_AT_ONCE = 1000
 
 const DESCRIPTION_CHARACTERS = 1000
 const SEARCH_CHARACTERS = 200
@@ -31,8 +31,6 @@ export const Topic = t.Object(
   },
   { title: "Topic" },
 )
-
-export type TopicRecord = Static<typeof Topic>
 
 const description = () =>
   t.Optional(orNull(t.String({ maxLength: DESCRIPTION_CHARACTERS, pattern: ONE_LINE })))

@@ -95,7 +95,7 @@ const hourOf = (epoch_ms: number): number => Math.floor(epoch_ms / HOUR_MILLISEC
 
 const WINDOW_HOURS = { "24h": 24, "7d": 7 * 24 }
 
-export type StatsWindow = keyof typeof WINDOW_HOURS
+type StatsWindow = keyof typeof WINDOW_HOURS
 
 /** The twelve steps of a decade, each a fifth more than the one before. */
 const STEPS = [10, 12, 15, 18, 22, 27, 33, 39, 47, 56, 68, 82]

@@ -19,7 +19,7 @@ const OLDEST = 100
 const LEAST_KEPT_MS = 3_600_000
 
 /** An event, and the endpoint that asked for it and has no delivery of it. */
-export interface MissingDelivery {
+interface MissingDelivery {
   event_id: string
   webhook_id: string
 }

@@ -89,7 +89,7 @@ export async function removeSomeOf(tx: Tx, project_id: string): Promise<number> 
 }
 
 /** Events of a project that were recorded before a moment: ISO 8601, UTC. */
-export interface OldEvents {
+interface OldEvents {
   project_id: string
   before: string
 }

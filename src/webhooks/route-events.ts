@@ -22,7 +22,7 @@ const DISABLED = "webhook.disabled"
 export const startRouting = () => setRouter(routeEvents)
 
 /** Plans a delivery of each event to each endpoint that asked for it, in the events' transaction. */
-export async function routeEvents(tx: Tx, recorded: readonly Recorded[]): Promise<void> {
+async function routeEvents(tx: Tx, recorded: readonly Recorded[]): Promise<void> {
   const planned: NewDelivery[] = []
   for (const project_id of new Set(recorded.map((event) => event.project_id))) {
     const endpoints = await endpointsOf(tx, project_id)

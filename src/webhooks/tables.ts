@@ -17,7 +17,7 @@ import {
 } from "../store/columns"
 import { life } from "../store/life"
 
-export type HeaderFormat = "standard" | "legacy" | "both"
+type HeaderFormat = "standard" | "legacy" | "both"
 export type WebhookStatus = "active" | "disabled"
 export type DisabledReason = "circuit_breaker" | "manual" | "paused" | "gone"
 export type DeliveryStatus = "pending" | "failed" | "success" | "exhausted" | "held"

@@ -30,7 +30,7 @@ const COUNTER = "webhooks"
 export type WebhookRow = typeof webhooks.$inferSelect
 
 /** An endpoint that receives events. Values of its headers may be credentials: the audit log has only their names. */
-export const webhook = noun({
+const webhook = noun({
   name: "webhook",
   table: webhooks,
   missing: () => fail("webhook_not_found", "There is no such webhook."),

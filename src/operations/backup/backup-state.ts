@@ -4,7 +4,7 @@ import * as instanceValues from "../../store/instance-values"
 import type { Reader, Tx } from "../../store/store"
 
 /** What the instance knows of its backups, whichever node made them. */
-export interface BackupState {
+interface BackupState {
   /** When the schedule began to count. */
   since: string
   /** The job of the last one. */

@@ -31,7 +31,7 @@ import { missingIn } from "./manifest"
 import type { MissingFiles, PackOrder } from "./pack-task"
 
 /** What a backup is made of. It needs no open store, and works beside a server or without one. */
-export interface BackupParts {
+interface BackupParts {
   settings: Settings
   secrets: Secrets
 }

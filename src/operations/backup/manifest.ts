@@ -2,7 +2,7 @@ import { type Static, Type as t } from "@sinclair/typebox"
 import { TypeCompiler } from "@sinclair/typebox/compiler"
 
 /** The form of archive that this version writes, and the only one that it reads. */
-export const ARCHIVE_FORMAT = 1
+const ARCHIVE_FORMAT = 1
 
 const Count = t.Integer({ minimum: 0 })
 const Hash = t.String({ pattern: "^[0-9a-f]{64}$" })

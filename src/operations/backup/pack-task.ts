@@ -35,7 +35,7 @@ export async function packArchive({ to, folders, ...content }: PackOrder): Promi
 }
 
 /** Read and written in one go: memory stays flat, however large a file is. */
-export const PIECE_BYTES = 1024 * 1024
+const PIECE_BYTES = 1024 * 1024
 
 export interface ArchiveContent {
   /** The SQLite file of the copy. Nobody may change it meanwhile. */

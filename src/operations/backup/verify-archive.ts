@@ -28,7 +28,7 @@ interface VerifyOptions {
 }
 
 /** What was found in an archive that can be restored. */
-export interface VerifiedArchive {
+interface VerifiedArchive {
   path: string
   /** Bytes. */
   size: number
@@ -41,7 +41,7 @@ export interface VerifiedArchive {
 }
 
 /** The disk has no room for the database of the archive. Nothing was written. */
-export class NoRoomForCheck extends Error {
+class NoRoomForCheck extends Error {
   override readonly name = "NoRoomForCheck"
 }
 

@@ -10,7 +10,7 @@ import { spaceFault } from "../free-space"
 const LEDGER = "belfry_migrations"
 
 /** There is data where the copy was to go. Nothing was written. */
-export class TargetInUse extends Error {
+class TargetInUse extends Error {
   override readonly name = "TargetInUse"
 }
 
