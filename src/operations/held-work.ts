@@ -1,5 +1,6 @@
 import { isIP } from "node:net"
-import { and, asc, eq, gt, inArray, lt, type SQL } from "drizzle-orm"
+import { and, asc, eq, gt, inArray, lt, type SQL, sql } from "drizzle-orm"
+import type { SelectedFields } from "drizzle-orm/sqlite-core"
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
 import { log } from "../core/log"
@@ -18,11 +19,10 @@ import { CANCELLED, stopAll } from "../messages/settle"
 import { addressOf } from "../messages/status-changes"
 import { messages } from "../messages/tables"
 import { readOfAll } from "../store/heavy-reads"
-import { inPages } from "../store/in-steps"
 import type { Reader, Store } from "../store/store"
 import { deliveryRows } from "../webhooks/delivery-rows"
 import { exhaust } from "../webhooks/held"
-import { deliveries, webhooks } from "../webhooks/tables"
+import { deliveries } from "../webhooks/tables"
 
 /** Which part of `held_after_restore`; a field that is missing excludes nothing. */
 export interface HeldFilter {
@@ -77,7 +77,8 @@ const CHANGED_AT_ONCE = 100
  */
 export async function changeHeld(store: Store, order: HeldOrder): Promise<HeldAnswer> {
   const { action, filter, after } = order
-  const parts = await partsOf(store.read, filter)
+  const parts = partsOf(filter)
+  const domain = filter.domain === undefined ? undefined : requireDomain(filter.domain)
   const counts: HeldCounts = { messages: 0, webhook_deliveries: 0, jobs: 0 }
   const is_count = action === "count"
   const change = ({ rows, drop }: HeldPart, ids: string[]) => {
@@ -91,7 +92,7 @@ export async function changeHeld(store: Store, order: HeldOrder): Promise<HeldAn
   for (const part of parts.slice(Math.max(0, first))) {
     let last = part.name === after?.table ? after.id : ""
     while (left > 0) {
-      const page = await heldPage(store.read, part, last, at_once)
+      const page = await heldPage(store.read, part, domain, { after: last, most: at_once })
       if (page.last === undefined) break
       if (page.ids.length > 0) counts[part.name] += await change(part, page.ids)
       last = page.last
@@ -107,28 +108,34 @@ interface HeldPart {
   name: keyof HeldCounts
   rows: AnyWorkRows
   which: SQL | undefined
-  /** Of messages: one of the recipients has an address there. The recipients are JSON, which no query looks into. */
-  domain?: string | undefined
+  /** What of a row names domains. No query looks into it: it is JSON, or a host as its owner wrote it. */
+  named: SelectedFields
   drop: (store: Store, ids: string[]) => Promise<number>
 }
 
-async function heldPage(db: Reader, part: HeldPart, after: string, most: number) {
-  const { rows, which, domain } = part
+async function heldPage(
+  db: Reader,
+  { rows, which, named }: HeldPart,
+  domain: string | undefined,
+  { after, most }: { after: string; most: number },
+) {
   const { id } = rows.table
   const held = and(underHold(rows, RESTORE_HOLD), which, gt(id, after))
-  const { address, recipients } = messages
-  const columns = domain === undefined ? { id } : { id, address, recipients }
-  const found = await readOfAll<{ id: string } & Partial<Recipients>>(db, (reader) =>
+  const columns = domain === undefined ? { id } : { id, ...named }
+  const found = await readOfAll<{ id: string } & Named>(db, (reader) =>
     reader.select(columns).from(rows.table).where(held).orderBy(asc(id)).limit(most),
   )
-  const ours = found.filter((row) => domain === undefined || isTo(domain, row))
+  const ours = found.filter((row) => domain === undefined || domainsOf(row).includes(domain))
   return { ids: ours.map((row) => row.id), last: found.at(-1)?.id, looked_at: found.length }
 }
 
-type Recipients = Pick<typeof messages.$inferSelect, "address" | "recipients">
+type Named = Partial<Pick<typeof messages.$inferSelect, "address" | "recipients">> & {
+  /** Null where the endpoint is gone. */
+  url?: string | null
+}
 
-const isTo = (domain: string, { address = "", recipients = [] }: Partial<Recipients>) =>
-  [address, ...recipients.map(addressOf)].some((one) => domainOf(one) === domain)
+const domainsOf = ({ address = "", recipients = [], url }: Named): string[] =>
+  url === undefined ? [address, ...recipients.map(addressOf)].map(domainOf) : [hostOf(url ?? "")]
 
 /** As its sender would. One that ended meanwhile, or is claimed, is left alone. */
 function dropMessages(store: Store, ids: string[]): Promise<number> {
@@ -167,8 +174,7 @@ const JOB = "job"
 const JOB_NAME = /^[a-z_-]+(\.[a-z_-]+)+$/
 
 /** The tables in question, each with what the filter says of its rows. */
-async function partsOf(db: Reader, filter: HeldFilter): Promise<HeldPart[]> {
-  const { kind, project, older_than } = filter
+function partsOf({ kind, project, older_than, domain }: HeldFilter): HeldPart[] {
   const channel = AUDIENCE_CHANNELS.find((name) => name === kind)
   const job_name = kind !== undefined && JOB_NAME.test(kind) ? kind : undefined
   const is_any = kind === undefined
@@ -179,7 +185,6 @@ async function partsOf(db: Reader, filter: HeldFilter): Promise<HeldPart[]> {
   if (project !== undefined && !isUuid(project)) {
     fail("validation_error", `project: "${project}" is not the id of a project.`)
   }
-  const domain = filter.domain === undefined ? undefined : requireDomain(filter.domain)
   const before = older_than === undefined ? undefined : secondsFromNow(-older_than)
   const parts: HeldPart[] = []
   const add = ({ rows, which, ...part }: HeldPart) => {
@@ -189,34 +194,26 @@ async function partsOf(db: Reader, filter: HeldFilter): Promise<HeldPart[]> {
     parts.push({ ...part, rows, which: and(which, of_project, is_old) })
   }
   if (is_any || channel) {
+    const { address, recipients } = messages
     const which = channel && eq(messages.channel, channel)
-    add({ name: "messages", rows: messageRows, which, domain, drop: dropMessages })
+    const named = { address, recipients }
+    add({ name: "messages", rows: messageRows, which, named, drop: dropMessages })
   }
   if (is_any || kind === HOOKS) {
-    const which = domain === undefined ? undefined : await isForHost(db, domain)
-    add({ name: "webhook_deliveries", rows: deliveryRows, which, drop: dropDeliveries })
+    const named = { url: ENDPOINT_URL }
+    const which = undefined
+    add({ name: "webhook_deliveries", rows: deliveryRows, which, named, drop: dropDeliveries })
   }
   if (domain === undefined && (is_any || kind === JOB || job_name)) {
     const which = job_name === undefined ? undefined : eq(jobs.name, job_name)
-    add({ name: "jobs", rows: jobRows, which, drop: dropJobs })
+    add({ name: "jobs", rows: jobRows, which, named: {}, drop: dropJobs })
   }
   return parts
 }
 
-/** Addresses are kept as they were given: the host may be in capitals, encoded, or in another script. */
-async function isForHost(db: Reader, domain: string): Promise<SQL> {
-  const { id, url } = webhooks
-  const ids: string[] = []
-  const next = (after: string) =>
-    readOfAll<{ id: string; url: string }>(db, (reader) => {
-      const rows = reader.select({ id, url }).from(webhooks).where(gt(id, after))
-      return rows.orderBy(asc(id)).limit(CHANGED_AT_ONCE)
-    })
-  for await (const rows of inPages(CHANGED_AT_ONCE, next))
-    ids.push(...rows.flatMap((row) => (hostOf(row.url) === domain ? [row.id] : [])))
-  return inArray(deliveries.webhook_id, ids)
-}
+const ENDPOINT_URL = sql<string | null>`(select url from webhooks where webhooks.id = webhook_id)`
 
+/** Addresses are kept as they were given: the host may be in capitals, encoded, or in another script. */
 const hostOf = (url: string) => (URL.canParse(url) ? bare(new URL(url).hostname) : "")
 
 /** The dot at the end of an absolute name makes no other name of it. */
