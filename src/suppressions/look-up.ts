@@ -1,8 +1,8 @@
 import { and, eq, sql } from "drizzle-orm"
 import { isPast } from "../core/time"
+import { gathered } from "../store/batcher"
 import { cached } from "../store/cached"
 import { isAmongTexts, textList } from "../store/columns"
-import { gathered } from "../store/gathered"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
 import {
