@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from "node:async_hooks"
 import { faultOf } from "../core/faults"
 import { log } from "../core/log"
 import { monotonic, nextTurn } from "../core/time"
-import { FairQueue } from "../lib/fair-queue"
+import { FairQueue } from "../core/work-turns"
 import { type Effect, perform, TableChanges } from "./cached"
 
 /** Bounds how long one group holds the event loop: some 15 ms at the usual cost of a short closure. */
