@@ -5,8 +5,7 @@ import { now } from "../core/time"
 import { idOf, isVerified } from "../domains/sending-domains"
 import { unavailable } from "../http/envelope"
 import type { Caller } from "../identity/caller"
-import { comparable, domainOf, type Mailbox } from "../lib/address"
-import { MAILBOX_DOMAIN } from "../lib/mailbox-domain"
+import { comparable, domainOf, MAILBOX_DOMAIN, type Mailbox } from "../lib/address"
 import type { SharedContent } from "../messages/contents"
 import {
   type CategoryFields,

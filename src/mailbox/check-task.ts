@@ -1,7 +1,7 @@
 import { type ContentChecks, checkContent } from "../emails/content-check-task"
 import { bounded, type ContentFinding } from "../lib/content-finding"
-import { featuresIn } from "../lib/mail-features"
 import { isFile, readTree, textsOf } from "../lib/mail-tree"
+import { featuresIn } from "../lib/markup-check"
 import { untrackedHtml } from "../tracking/tracked-html"
 import { type LinkTarget, linkTargets, unsubscribeAddresses } from "./link-targets"
 import { supportTable } from "./program-support" with { type: "macro" }

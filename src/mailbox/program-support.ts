@@ -7,7 +7,7 @@ export interface SupportTable {
   features: SupportRow[]
 }
 
-/** How a feature is called, by which names of `lib/mail-features` it shows, and a letter a program. */
+/** How a feature is called, by which names of `featuresIn` it shows, and a letter a program. */
 type SupportRow = [title: string, names: string[], support: string]
 
 /** A program of which less was tested says too little. */

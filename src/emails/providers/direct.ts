@@ -3,8 +3,7 @@ import { log } from "../../core/log"
 import { millis, millisFrom } from "../../core/time"
 import { DeferredError, type RetrySchedule } from "../../jobs/work-item"
 import { domainOf } from "../../lib/address"
-import type { ProviderDescriptor } from "../../providers/provider"
-import { NO_REPLY, type RecipientOutcome } from "../../providers/provider"
+import { NO_REPLY, type ProviderDescriptor, type RecipientOutcome } from "../../providers/provider"
 import {
   ConcurrencyLimit,
   isDenied,
@@ -18,8 +17,13 @@ import { MailRoutes, type MxOptions } from "../smtp/mx"
 import { NOWHERE, outcomeOf, unanswered } from "../smtp/outcome"
 import { type HostPoolOptions, HostPools } from "../smtp/pool"
 import { attemptDomain, type MailNetwork, type SmtpAttemptResult } from "../smtp/smtp-attempt"
-import type { EmailContext, EmailProvider, OutgoingMail } from "./provider"
-import { reportsTo, smtpSchedule } from "./provider"
+import {
+  type EmailContext,
+  type EmailProvider,
+  type OutgoingMail,
+  reportsTo,
+  smtpSchedule,
+} from "./provider"
 
 export interface DirectOptions {
   dns: MxOptions["dns"] & MtaStsOptions["dns"]

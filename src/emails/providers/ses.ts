@@ -5,12 +5,16 @@ import { log } from "../../core/log"
 import { NetError } from "../../core/net"
 import type { RetrySchedule } from "../../jobs/work-item"
 import { needsSmtputf8, wireForm } from "../../lib/address"
-import type { CallbackNetwork, ProviderDescriptor } from "../../providers/provider"
-import { type Outcome, ProviderError, type RecipientOutcome } from "../../providers/provider"
+import {
+  type CallbackNetwork,
+  type Outcome,
+  type ProviderDescriptor,
+  ProviderError,
+  type RecipientOutcome,
+} from "../../providers/provider"
 import { outcomeOf } from "../smtp/outcome"
 import { mistakeIn } from "../smtp/session"
-import type { EmailContext, EmailProvider, OutgoingMail } from "./provider"
-import { smtpSchedule } from "./provider"
+import { type EmailContext, type EmailProvider, type OutgoingMail, smtpSchedule } from "./provider"
 import {
   callSes,
   hostOf,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import { harmlessHtml } from "../../src/lib/harmless-html"
+import { harmlessHtml } from "../../src/mailbox/view-task"
 import fc from "../harness/properties"
 
 const options = {
