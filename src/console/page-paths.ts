@@ -1,5 +1,3 @@
-import { ownPath } from "../lib/own-path"
-
 /** The pages of the console by name; `{name}` in a path is one segment. */
 export const PATHS = {
   start: "/",
@@ -52,3 +50,16 @@ export function safeNext(next: string | null): string {
 export const isOfConsole = (address: string): boolean => findPage(pathOf(address)) !== undefined
 
 const pathOf = (address: string) => address.split(/[?#]/, 1)[0] ?? ""
+
+const ANYWHERE = "http://page.invalid"
+
+/**
+ * The path, query and fragment that an address parameter such as `next` may lead to: one of this server.
+ * `/` for everything that a browser would take elsewhere: other hosts, other schemes, `//host`, `/\host`.
+ */
+export function ownPath(text: string | null | undefined): string {
+  if (!text?.startsWith("/") || !URL.canParse(text, ANYWHERE)) return "/"
+  const { origin, pathname, search, hash } = new URL(text, ANYWHERE)
+  // A browser drops tabs and line ends and resolves dots, so that the text itself is not compared.
+  return origin === ANYWHERE && !pathname.startsWith("//") ? `${pathname}${search}${hash}` : "/"
+}

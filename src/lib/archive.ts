@@ -62,7 +62,7 @@ export function expanded(
   return packed.length <= limits.bytes ? packed : undefined
 }
 
-export const isGzip = (bytes: Uint8Array): boolean => bytes[0] === 0x1f && bytes[1] === 0x8b
+const isGzip = (bytes: Uint8Array): boolean => bytes[0] === 0x1f && bytes[1] === 0x8b
 
 /** `PK\x03\x04`: an archive that begins with a file. */
 export const isZip = (bytes: Uint8Array): boolean =>

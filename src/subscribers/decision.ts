@@ -5,8 +5,8 @@ import {
   type ChosenPreferences,
   type FrequencyCap,
   type QuietHours,
+  quietUntil,
 } from "../lib/preferences"
-import { quietUntil } from "../lib/quiet-hours"
 import type { SubscriberStatus } from "./tables"
 
 export interface DecidedSubscriber {

@@ -5,10 +5,10 @@ import {
   AUDIENCE_CHANNELS,
   byChannel,
   type ChosenPreferences,
+  isTimeOfDay,
   OUTGOING_CHANNELS,
   type QuietHours,
 } from "../lib/preferences"
-import { isTimeOfDay } from "../lib/quiet-hours"
 import { flag, maybe, text, time, word } from "../lib/record-fields"
 import { reservedProblem } from "../lib/reserved-names"
 import { CATEGORY_SLUG, shortened } from "../lib/text"

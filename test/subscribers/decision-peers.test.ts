@@ -1,6 +1,10 @@
 import { describe, expect, test } from "bun:test"
-import { AUDIENCE_CHANNELS, OUTGOING_CHANNELS, type QuietHours } from "../../src/lib/preferences"
-import { quietUntil } from "../../src/lib/quiet-hours"
+import {
+  AUDIENCE_CHANNELS,
+  OUTGOING_CHANNELS,
+  type QuietHours,
+  quietUntil,
+} from "../../src/lib/preferences"
 import { type DecisionInput, decide } from "../../src/subscribers/decision"
 import { missingZones } from "../harness/peers"
 import fc from "../harness/properties"

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { isTimeOfDay, quietUntil } from "../../src/lib/quiet-hours"
+import { isTimeOfDay, quietUntil } from "../../src/lib/preferences"
 
 const until = (at: string, start: string, end: string, zone: string) =>
   new Date(quietUntil(Date.parse(at), { start, end }, zone)).toISOString()
