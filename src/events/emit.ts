@@ -105,7 +105,7 @@ const insertEvents = inserter(events)
 
 type Data = Record<string, unknown>
 
-export interface SimulatedEvent {
+interface SimulatedEvent {
   type: string
   /** In place of what the example says; objects are merged, everything else is replaced. */
   data?: Data

@@ -38,7 +38,7 @@ export interface FeedQuery {
 /** Events at which one look for some types looks. */
 const MOST_LOOKED_AT = 1000
 
-export interface FeedPart {
+interface FeedPart {
   /** Oldest first. */
   rows: Event[]
   /** The last event that it looked at, where it stopped before it had found enough. Others follow it. */

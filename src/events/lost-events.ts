@@ -11,7 +11,7 @@ export const LOST_EVENTS = "lost_events"
 const MOST_GAPS = 20
 
 /** Events that were made in this time are gone with the database that another one replaced. */
-export interface LostEvents {
+interface LostEvents {
   /** Exclusive: when the newest event of the copy was made. */
   from: string
   until: string
@@ -19,7 +19,7 @@ export interface LostEvents {
   position: number
 }
 
-export async function lostEvents(db: Reader): Promise<LostEvents[]> {
+async function lostEvents(db: Reader): Promise<LostEvents[]> {
   const kept = await instanceValues.find(db, LOST_EVENTS)
   return kept === undefined ? [] : (JSON.parse(kept) as LostEvents[])
 }

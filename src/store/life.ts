@@ -2,7 +2,7 @@ import { getTableName, type SQL } from "drizzle-orm"
 import type { SQLiteTable } from "drizzle-orm/sqlite-core"
 
 /** The owner of rows: they go with it at the latest. */
-export type RowOwner = "project" | "account" | "user" | "instance"
+type RowOwner = "project" | "account" | "user" | "instance"
 
 /**
  * How the rows of a table end. Rows of open work stay, however old they are.
