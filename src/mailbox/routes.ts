@@ -13,13 +13,13 @@ import { entryOf, refuseFrozen, type SendBatcher } from "../messages/accept"
 import { refusalPage } from "../pages/small-page"
 import type { Store } from "../store/store"
 import * as settings from "../tenancy/settings"
-import { chaosOf, wholeChaos } from "./chaos"
 import type { MailCheckParts } from "./check-mail"
 import { htmlUrl, type MailPageParts, mailPage } from "./mail-page"
 import * as mailbox from "./mailbox"
 import type { ParsedMail } from "./parse-task"
 import { type ReleaseParts, type ReleaseWish, readRelease, release, releasing } from "./release"
 import * as schemas from "./schemas"
+import { chaosOf, wholeChaos } from "./simulator"
 
 export interface MailboxParts extends MailPageParts, MailActionParts {
   cursors: Cursors

@@ -17,9 +17,18 @@ import { keptForm } from "../messages/contents"
 import { messages } from "../messages/tables"
 import type { Store } from "../store/store"
 import { firstProject } from "../tenancy/setup"
-import { chaosOf, type Mishap, mishapOf } from "./chaos"
 import { keep, type NewMailboxMail, sealRaw } from "./mailbox"
-import { DEFERRED, deferOnce, plan, refusalOf, roleOf, type SimulatedRefusal } from "./simulator"
+import {
+  chaosOf,
+  DEFERRED,
+  deferOnce,
+  type Mishap,
+  mishapOf,
+  plan,
+  refusalOf,
+  roleOf,
+  type SimulatedRefusal,
+} from "./simulator"
 
 const MAX_CLIENTS = 100
 /** A client waits in silence while an answer is delayed. */
