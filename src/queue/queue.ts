@@ -16,7 +16,7 @@ import {
 } from "../messages/status-changes"
 import { messages } from "../messages/tables"
 import { refusalFor, waitingReason } from "../providers/open-providers"
-import { heldIn, holdName, isComplaintHold } from "../reputation/complaint-holds"
+import { heldIn, holdName, isComplaintHold } from "../reputation/gate"
 import { totals } from "../store/counters"
 import { readHeavy } from "../store/heavy-reads"
 import type { Reader, Select } from "../store/store"

@@ -7,8 +7,8 @@ import { type AnyWorkRows, heldCount } from "../jobs/holds"
 import { readHeavy } from "../store/heavy-reads"
 import type { HeavyRead, Reader } from "../store/store"
 import { find } from "../tenancy/accounts"
-import { type ComplaintHold, heldOf, holdName } from "./complaint-holds"
 import { read, standingOf, usualHour } from "./evaluate"
+import { type ComplaintHold, heldOf, holdName } from "./gate"
 import {
   byName,
   type CountedHour,

@@ -4,8 +4,8 @@ import { millis, sleep } from "../core/time"
 import { accounts } from "../identity/tables"
 import { perStore } from "../store/cached"
 import type { Store, Tx } from "../store/store"
-import { holdComplained } from "./complaint-holds"
 import { evaluate } from "./evaluate"
+import { holdComplained } from "./gate"
 import { hourOf, SENDERS_AT_ONCE, sendersIn } from "./hour-counts"
 
 /** Bounces come in bursts: accounts are assessed after them so often at most. */
