@@ -12,7 +12,7 @@ import { asksAudience } from "../messages/send-fields"
 import { addressOf, isOpen, type Message, OWN_SOURCE } from "../messages/status-changes"
 import { audienceObstacle, forOpen, suppressedMeanwhile } from "../messages/suppressed"
 import { NO_REPLY, type Outcome, type RecipientOutcome } from "../providers/provider"
-import { requireReleased } from "../reputation/complaint-holds"
+import { requireReleased } from "../reputation/gate"
 import type { Reader, Store } from "../store/store"
 import {
   bytesOf,

@@ -108,7 +108,7 @@ const PREFETCH = 2
  */
 export class ProviderPermits implements PermitSource {
   readonly #limits: PerDestinationLimits
-  readonly #limit: ConcurrencyLimit
+  readonly limit: ConcurrencyLimit
 
   /** `limit` is shared with delivery by MX; `concurrency`: deliveries at once in all. */
   constructor({
@@ -116,13 +116,9 @@ export class ProviderPermits implements PermitSource {
     concurrency,
     onBacklog,
   }: Pick<PerDestinationOptions, "onBacklog"> & { limit: ConcurrencyLimit; concurrency: number }) {
-    this.#limit = limit
+    this.limit = limit
     const per_destination = PREFETCH * concurrency
     this.#limits = new PerDestinationLimits({ per_destination, concurrency: limit, onBacklog })
-  }
-
-  saw(project_id: string): void {
-    this.#limit.saw(project_id)
   }
 
   /** Rejects with DeferredError where there is no permit now. */

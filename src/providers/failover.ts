@@ -28,8 +28,8 @@ export interface ProviderPermit {
 
 /** Limits what the providers of projects may hold of an instance's deliveries. */
 export interface PermitSource {
-  /** A project has messages, whichever provider is to deliver them. */
-  saw(project_id: string): void
+  /** Hears which project has messages, whichever provider is to deliver them. */
+  readonly limit: { saw(project_id: string): void }
   /** Rejects with DeferredError where none is free. */
   acquire(
     config: ConfigRow,
@@ -113,7 +113,7 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
     project_id: string,
     config_id?: string,
   ) {
-    this.#parts.permits?.saw(project_id)
+    this.#parts.permits?.limit.saw(project_id)
     const rows = await this.#routing(project_id, { recent: true }, config_id)
     const open = usable(rows, { message_id, project_id })
     if (this.#admitted.has(message_id)) return

@@ -16,14 +16,13 @@ import { type MtaStsOptions, mtaSts } from "../smtp/mta-sts"
 import { MailRoutes, type MxOptions } from "../smtp/mx"
 import { NOWHERE, outcomeOf, unanswered } from "../smtp/outcome"
 import { type HostPoolOptions, HostPools } from "../smtp/pool"
-import { attemptDomain, type MailNetwork, type SmtpAttemptResult } from "../smtp/smtp-attempt"
 import {
-  type EmailContext,
-  type EmailProvider,
-  type OutgoingMail,
+  attemptDomain,
+  type MailNetwork,
   reportsTo,
-  smtpSchedule,
-} from "./provider"
+  type SmtpAttemptResult,
+} from "../smtp/smtp-attempt"
+import { type EmailContext, type EmailProvider, type OutgoingMail, smtpSchedule } from "./provider"
 
 export interface DirectOptions {
   dns: MxOptions["dns"] & MtaStsOptions["dns"]

@@ -23,10 +23,6 @@ export interface OutgoingMail extends OutgoingMessage {
   smtputf8: boolean
 }
 
-/** The envelope sender, wherever we may choose it: the one place that does. */
-export const reportsTo = async ({ from, reports_to }: OutgoingMail): Promise<string> =>
-  from === "" ? "" : ((await reports_to?.()) ?? from)
-
 /** Carries one email, once. `test/contracts/email-provider.ts` is this promise, as tests. */
 export type EmailProvider = Provider<OutgoingMail>
 

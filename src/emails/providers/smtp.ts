@@ -10,15 +10,9 @@ import {
 import { outcomeOf, type ReplyPolicy, relayFaultOf, relayPolicy } from "../smtp/outcome"
 import { ConnectionPool, type PoolLimits } from "../smtp/pool"
 import { SmtpRefusal, type SmtpSession, type Timeouts } from "../smtp/session"
-import { attemptRelay, type SmtpAttemptResult } from "../smtp/smtp-attempt"
+import { attemptRelay, reportsTo, type SmtpAttemptResult } from "../smtp/smtp-attempt"
 import { isUntrusted, SmtpConnectionError, type SmtpReply, TRUST_ADVICE } from "../smtp/wire"
-import {
-  type EmailContext,
-  type EmailProvider,
-  type OutgoingMail,
-  reportsTo,
-  smtpSchedule,
-} from "./provider"
+import { type EmailContext, type EmailProvider, type OutgoingMail, smtpSchedule } from "./provider"
 import { Remembered } from "./remembered"
 
 const TIMEOUTS: Timeouts = {

@@ -45,6 +45,10 @@ export interface SmtpAttemptResult {
   refused?: RefusedTransaction | undefined
 }
 
+/** The envelope sender, wherever we may choose it: the one place that does. */
+export const reportsTo = async ({ from, reports_to }: OutgoingMail): Promise<string> =>
+  from === "" ? "" : ((await reports_to?.()) ?? from)
+
 /** One attempt at a relay. Rejects with PoolBusy only: then there was no attempt. */
 export async function attemptRelay(
   { host, pool, policy }: { host: string; pool: ConnectionPool; policy: ReplyPolicy },
