@@ -3,6 +3,7 @@ import { resolve } from "node:path"
 import { Type as t } from "@sinclair/typebox"
 import { LOCAL } from "../audit-log/audit-log"
 import { ApiError, fail, Problems } from "../core/errors"
+import { newId } from "../core/ids"
 import { log } from "../core/log"
 import { MasterKeyError, type Secrets } from "../core/secrets"
 import { UnusableFile } from "../core/small-file"
@@ -27,7 +28,9 @@ import { requestBackup } from "./backup/backup-job"
 import type { Backups } from "./backup/create-backup"
 import { changeHeld, type HeldOrder } from "./held-work"
 import { rotateMasterKey } from "./rotate-master-key"
-import { RUN_ID } from "./server-run"
+
+/** Names the run of a server: of this process. It proves that HTTP and the admin socket lead to the same one. */
+export const RUN_ID = newId()
 
 /** Bun ends a connection after 10 s without a byte, and some orders take minutes. Its types lack the option. */
 const UNLIMITED: object = { idleTimeout: 0 }

@@ -6,9 +6,9 @@ import { type AnyRoute, consoleRow, route } from "../http/route"
 import type { ServerHealth } from "../http/server-health"
 import { flag, maybe, text, word } from "../lib/record-fields"
 import type { Reader, Store } from "../store/store"
+import { RUN_ID } from "./admin"
 import { diskForecast } from "./disk-forecast"
 import { invariantWarnings, lastCheck } from "./nightly-check"
-import { RUN_ID } from "./server-run"
 import { TIGHT_FLOORS } from "./tight-disk"
 
 const DoctorReport = t.Object(

@@ -1,7 +1,7 @@
 import { and, desc, eq, gte, inArray, type SQL } from "drizzle-orm"
 import { firstIdAt } from "../core/ids"
 import { millisFrom } from "../core/time"
-import { firstOpenStart, isOfOpenFanOut } from "../fan-out/open-publishes"
+import { firstOpenStart, isOfOpenFanOut } from "../fan-out/publishing"
 import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
 import { jobs } from "../jobs/tables"
 import { havingMessages, ofSubscriber } from "../messages/message-list"
