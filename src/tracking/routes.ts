@@ -1,10 +1,15 @@
 import { fail } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { type AnyRoute, anonymousRow, type Call } from "../http/route"
-import { type TokenKeys, tokenKeys } from "../lib/sealed-token"
 import { refusalPage } from "../pages/small-page"
 import type { Hits } from "./hits"
-import { readClickToken, readOpenToken, TOKEN_PURPOSE } from "./tracking-tokens"
+import {
+  readClickToken,
+  readOpenToken,
+  TOKEN_PURPOSE,
+  type TokenKeys,
+  tokenKeys,
+} from "./tracking-tokens"
 
 export interface TrackingParts {
   secrets: Secrets

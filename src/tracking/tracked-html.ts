@@ -3,7 +3,6 @@ import { isAscii } from "../lib/address"
 import { attributesIn, type HtmlTag, htmlTokens } from "../lib/html-tokens"
 import { contentOf, parameterized } from "../lib/mail-tree"
 import { quotedPrintable } from "../lib/mime"
-import { type TokenKeys, tokenKeys } from "../lib/sealed-token"
 import {
   encodedAs,
   hasLongLine,
@@ -12,7 +11,14 @@ import {
   mapParts,
   shortLines,
 } from "../lib/transport-encoding"
-import { clickTokenOf, openTokenOf, readClickToken, readOpenToken } from "./tracking-tokens"
+import {
+  clickTokenOf,
+  openTokenOf,
+  readClickToken,
+  readOpenToken,
+  type TokenKeys,
+  tokenKeys,
+} from "./tracking-tokens"
 
 /** What of a mail is tracked, as it travels to the thread that composes the mail. */
 export interface HtmlTracking {

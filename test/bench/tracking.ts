@@ -1,6 +1,5 @@
 import { openSecrets } from "../../src/core/secrets"
-import { tokenKeys } from "../../src/lib/sealed-token"
-import { openTokenOf, TOKEN_PURPOSE } from "../../src/tracking/tracking-tokens"
+import { openTokenOf, TOKEN_PURPOSE, tokenKeys } from "../../src/tracking/tracking-tokens"
 import { readLines } from "../harness/lines"
 import { atLeast, atMost, type Bench, median, ratioOf, requireEqual, series } from "./bench"
 import { heldRelay } from "./held-relay"

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { openToken, sealToken, tokenKeys } from "../../src/lib/sealed-token"
+import { openToken, sealToken, tokenKeys } from "../../src/tracking/tracking-tokens"
 
 const keys = tokenKeys(new Uint8Array(32).fill(7))
 const content = Buffer.from("0123456789abcdefhttps://shop.test/a?b=1")
