@@ -1,3 +1,4 @@
+import { type OperationName, paramsOf } from "../../src/client/client"
 import type { Client } from "../lib/client"
 import { exits, Failure } from "../lib/errors"
 import { given } from "../lib/input"
@@ -9,7 +10,7 @@ import { screenOfList } from "./lists"
 import { updateOfEmail } from "./message-rows"
 import { PAGE } from "./reading"
 import { SCREENS } from "./screens"
-import { type Intent, type Load, listsOf, whether } from "./state"
+import { type Intent, type Load, listsOf, type Opening, type RecordSource, whether } from "./state"
 import type { News } from "./store"
 
 /** Where reading goes on, by the text of a filter; null at the end. */
@@ -98,22 +99,36 @@ async function newsOf(client: Client, cursors: OlderCursors, load: Load): Promis
       return { is: "facts", facts: data.map(updateOfEmail) }
     }
     case "load_list": {
-      const { do: _, ...what } = load
-      const form = SCREENS[screenOfList(load.list)].lists?.[load.list]
-      const answer = await form?.read?.(client, load.of ?? "")
+      const { do: _, list, of = "" } = load
+      const { route, query } = SCREENS[screenOfList(list)].lists?.[list] ?? {}
+      const answer = route && (await answerOf(client, route, [of], query?.(of) ?? PAGE))
       const more = answer?.meta.has_more === true
-      return { is: "rows", ...what, rows: answer?.data ?? [], more } as News
+      return { is: "rows", list, of, rows: answer?.data ?? [], more } as News
     }
     case "load_page": {
       const { screen } = load
-      return { is: "page", screen, found: await SCREENS[screen].page?.read(client) } as News
+      const found = await foundBy(client, SCREENS[screen].page?.read)
+      return { is: "page", screen, found } as News
     }
     case "load_detail": {
       const { screen, id, tab } = load
-      const found = await SCREENS[screen].detail?.read(client, load)
+      const found = await foundBy(client, SCREENS[screen].detail?.read, load)
       return { is: "detail", screen, id, tab, found } as News
     }
   }
+}
+
+async function foundBy(client: Client, read: RecordSource | undefined, opened?: Opening) {
+  if (typeof read !== "string") return await read?.(client, opened as Opening)
+  const names = [opened?.of ?? [], opened?.id ?? []].flat()
+  return (await answerOf(client, read, names)).data
+}
+
+/** What a route answers; `names` are the parameters of its path, in their order. */
+async function answerOf(client: Client, route: OperationName, names: string[], query = {}) {
+  const params = Object.fromEntries(paramsOf(route).map((name, at) => [name, names[at] ?? ""]))
+  const answer = await client.send(route, { params, query })
+  return answer as { data: object; meta: { has_more?: boolean } }
 }
 
 /** What is said where the answer would have stood. */

@@ -19,7 +19,7 @@ import { emailColumns, isHeld } from "../lib/email-text"
 import { type Columns, fields, table } from "../lib/table"
 import type { Paint } from "../lib/terminal"
 import { age, clockSecond } from "../lib/time"
-import { back, copy, key, moving, scrolling, untold } from "./keys"
+import { action, back, copy, key, moving, scrolling, untold } from "./keys"
 import { chosen, opened, rowsOf, withDetail, withLower, withUpper } from "./lists"
 import { PAGE, readable } from "./reading"
 import {
@@ -58,8 +58,8 @@ const openTo = ({ audience }: State, { key: topic_key }: Topic): Publish[] =>
 const { AGE: _, ...columns } = topicColumns
 
 const topics: ListForm<Topic> = {
-  read: (client, search) =>
-    client.call("GET /v1/topics", { query: { ...PAGE, ...(search !== "" && { search }) } }),
+  route: "GET /v1/topics",
+  query: (search) => ({ ...PAGE, ...(search !== "" && { search }) }),
   columns: (state) => ({
     ...columns,
     PUBLISHING: {
@@ -85,11 +85,8 @@ const { ID: __, AGE: ___, STATUS: ____, AUDIENCE: _____, ...counts } = publishCo
 const NEWEST_PUBLISHES = { per_page: 25 }
 
 const publishes: ListForm<Publish> = {
-  read: (client, topic_key) =>
-    client.call("GET /v1/topics/{topic_key}/publishes", {
-      params: { topic_key },
-      query: NEWEST_PUBLISHES,
-    }),
+  route: "GET /v1/topics/{topic_key}/publishes",
+  query: () => NEWEST_PUBLISHES,
   columns({ audience: { samples }, now }) {
     const rate = ({ id }: Publish) => rateOf(samples[id] ?? [])
     return {
@@ -271,21 +268,17 @@ function samplesOf({ audience: { samples }, now }: State, running: readonly Publ
   )
 }
 
-const cancel: Key = {
-  ...key("c", "cancel", "cancel the rest of this publish (asks first)"),
-  word: "cancel",
-  press(state) {
-    const publish = chosenPublish(state)
-    if (!publish) return said(state, "choose a publish first: press Tab")
-    const { id, topic_key, status } = publish
-    if (isOver(publish)) return said(state, `the publish is over: ${status}`)
-    const left = number(totalsOf(publish).left)
-    const text = `Cancel the rest of this publish to ${topic_key}? ${left} recipients are left.`
-    const name = "POST /v1/topics/{topic_key}/publishes/{publish_id}/cancel"
-    const done = () => "the rest of the publish is cancelled"
-    return ask(state, text, change(name, { params: { topic_key, publish_id: id } }, done))
-  },
-}
+const cancel = action("c", "cancel", "cancel the rest of this publish (asks first)", (state) => {
+  const publish = chosenPublish(state)
+  if (!publish) return said(state, "choose a publish first: press Tab")
+  const { id, topic_key, status } = publish
+  if (isOver(publish)) return said(state, `the publish is over: ${status}`)
+  const left = number(totalsOf(publish).left)
+  const text = `Cancel the rest of this publish to ${topic_key}? ${left} recipients are left.`
+  const name = "POST /v1/topics/{topic_key}/publishes/{publish_id}/cancel"
+  const done = () => "the rest of the publish is cancelled"
+  return ask(state, text, change(name, { params: { topic_key, publish_id: id } }, done))
+})
 
 const subscriber: Key = {
   ...key("s", "subscriber", "open a subscriber: reachability, consents and last messages"),

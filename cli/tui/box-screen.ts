@@ -7,9 +7,9 @@ import { ago, type Columns, table } from "../lib/table"
 import { cleanLine, type Paint } from "../lib/terminal"
 import { age, span } from "../lib/time"
 import type { ServerRun } from "../local/held"
-import { key, scrolling } from "./keys"
+import { action, scrolling } from "./keys"
 import { PAGE, readable } from "./reading"
-import { ask, type BoxFacts, change, type Key, type Screen, said, step } from "./state"
+import { ask, type BoxFacts, change, type Screen, said, step } from "./state"
 
 type DoctorCheck = Components["DoctorReport"]["checks"][number]
 type Backup = Components["Backup"]
@@ -71,40 +71,30 @@ const backupColumns: Columns<Backup> = {
   },
 }
 
-const release: Key = {
-  ...key("r", "release", "send everything that is held since a restore (asks first)"),
-  word: "release",
-  press(state) {
-    const held = state.pages.box.found?.held
-    if (!held) return said(state, "nothing is held")
-    const text = `Send all ${number(held.depth)} held messages, deliveries and jobs?`
-    const input = { params: { queue: HELD_QUEUE } }
-    const done = () => "the held work is sent now"
-    return ask(state, text, change("POST /v1/admin/queues/{queue}/resume", input, done))
-  },
-}
+const RELEASE = "send everything that is held since a restore (asks first)"
+
+const release = action("r", "release", RELEASE, (state) => {
+  const held = state.pages.box.found?.held
+  if (!held) return said(state, "nothing is held")
+  const text = `Send all ${number(held.depth)} held messages, deliveries and jobs?`
+  const input = { params: { queue: HELD_QUEUE } }
+  const done = () => "the held work is sent now"
+  return ask(state, text, change("POST /v1/admin/queues/{queue}/resume", input, done))
+})
 
 const DROP =
   "drop everything that is held (asks first); elsewhere, copy the command for its machine"
 
-const drop: Key = {
-  ...key("D", "drop", DROP),
-  word: "drop",
-  press(state) {
-    const { held, server } = state.pages.box.found ?? {}
-    return held && server ? step(state, { do: "ask_drop", server }) : said(state, "nothing is held")
-  },
-}
+const drop = action("D", "drop", DROP, (state) => {
+  const { held, server } = state.pages.box.found ?? {}
+  return held && server ? step(state, { do: "ask_drop", server }) : said(state, "nothing is held")
+})
 
-const backup: Key = {
-  ...key("b", "backup", "make a backup now (asks first)"),
-  word: "backup",
-  press(state) {
-    if (!state.pages.box.found?.backups) return said(state, "backups are for operators")
-    const done = ({ data }: { data: { id: string } }) => `the backup runs as job ${data.id}`
-    return ask(state, "Make a backup now?", change("POST /v1/admin/backups", undefined, done))
-  },
-}
+const backup = action("b", "backup", "make a backup now (asks first)", (state) => {
+  if (!state.pages.box.found?.backups) return said(state, "backups are for operators")
+  const done = ({ data }: { data: { id: string } }) => `the backup runs as job ${data.id}`
+  return ask(state, "Make a backup now?", change("POST /v1/admin/backups", undefined, done))
+})
 
 /** The command that drops the held work on the machine of the server. It asks by itself. */
 export const dropCommand = ({ data_dir }: ServerRun): string =>

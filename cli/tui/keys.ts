@@ -1,7 +1,12 @@
 import { detailOf, focusedList, rowsOf } from "./lists"
-import { type Key, type State, step } from "./state"
+import { type Key, type Press, type State, step } from "./state"
 
 export const key = (name: string, short: string, long: string): Key => ({ key: name, short, long })
+
+/** A key that does something of its own, and the command behind `:` that does the same. */
+export const action = (key: string, word: string, long: string, press: Press): Key => {
+  return { key, short: word, long, word, press }
+}
 
 export const moving = key(
   "↑↓",
@@ -20,12 +25,11 @@ export const untold = (one: Key): Key => ({ ...one, short: "", long: "" })
 
 /** Copies what tells the chosen row or the opened record apart. */
 export const copy = (textOf: (state: State) => string | undefined = chosenId): Key => ({
-  ...key("y", "copy id", "copy the id to the clipboard of this terminal"),
-  word: "copy",
-  press(state) {
+  ...action("y", "copy", "copy the id to the clipboard of this terminal", (state) => {
     const text = textOf(state)
     return text === undefined ? step(state) : step(state, { do: "copy", text })
-  },
+  }),
+  short: "copy id",
 })
 
 function chosenId(state: State): string | undefined {

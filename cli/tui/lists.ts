@@ -6,6 +6,7 @@ import {
   type Load,
   listsOf,
   type Opened,
+  type Opening,
   type Rows,
   type ScreenName,
   type State,
@@ -165,17 +166,16 @@ export const withDetail = (
   detail: Detail | undefined,
 ): State => ({ ...state, details: { ...state.details, [screen]: detail } })
 
-export const loadOf = (
-  screen: keyof Opened,
-  { id, of, tab }: Pick<Detail, "id" | "of" | "tab">,
-): Load => ({ do: "load_detail", screen, id, of, tab })
+export const loadOf = (screen: keyof Opened, { id, of, tab }: Opening): Load => {
+  return { do: "load_detail", screen, id, of, tab }
+}
 
 /** Opens a record; `tab` is that of a message. */
 export function opened(
   state: State,
   screen: keyof Opened,
   id: string,
-  { of = null, tab = "Timeline" }: Partial<Pick<Detail, "of" | "tab">> = {},
+  { of = null, tab = "Timeline" }: Partial<Opening> = {},
 ): StateStep {
   const detail = { id, of, tab, top: 0, found: null, problem: null }
   const next = withDetail({ ...state, screen }, screen, detail)

@@ -13,7 +13,7 @@ import { reportLines } from "../lib/inbound-text"
 import { cleanLine, cleanText, type Paint } from "../lib/terminal"
 import { age, clockSecond, clockTime, tookText } from "../lib/time"
 import { type MessageFilter, NO_FILTER } from "./filter"
-import { back, copy, key, moving, neighbours, scrolling } from "./keys"
+import { action, back, copy, key, moving, neighbours, scrolling } from "./keys"
 import { chosen, followed, indexOf, loadOf, rowsOf, visibleRows, withList, withRows } from "./lists"
 import { counted, type MessageRow, mergeUpdates, type RowUpdate } from "./message-rows"
 import { PAGE, readable } from "./reading"
@@ -138,31 +138,22 @@ function followedOrNot(state: State): State {
   return withList(running, "messages", { position: followed(rows, visibleRows(state, "messages")) })
 }
 
-const resend: Key = {
-  ...key("r", "resend", "send this message again (asks first)"),
-  word: "resend",
-  press(state) {
-    const row = chosen(state, "messages")
-    if (!row) return step(state)
-    const name = `${row.id.slice(0, 8)}…${row.id.slice(-4)}`
-    const text = `Send ${name} to ${row.to} again, with its copies?`
-    const input = { params: { email_id: row.id }, body: {} }
-    const done = ({ data }: { data: { id: string } }) => `sent again as ${data.id}`
-    return ask(state, text, change("POST /v1/emails/{email_id}/resend", input, done))
-  },
-}
+const resend = action("r", "resend", "send this message again (asks first)", (state) => {
+  const row = chosen(state, "messages")
+  if (!row) return step(state)
+  const name = `${row.id.slice(0, 8)}…${row.id.slice(-4)}`
+  const text = `Send ${name} to ${row.to} again, with its copies?`
+  const input = { params: { email_id: row.id }, body: {} }
+  const done = ({ data }: { data: { id: string } }) => `sent again as ${data.id}`
+  return ask(state, text, change("POST /v1/emails/{email_id}/resend", input, done))
+})
 
-const pause: Key = {
-  ...key("Space", "pause", "pause the list, or continue it"),
-  word: "pause",
-  press: (state) => step(pausedOrNot(state)),
-}
+const pause = action("Space", "pause", "pause the list, or continue it", (state) =>
+  step(pausedOrNot(state)),
+)
 
-const follow: Key = {
-  ...key("f", "follow", "follow the newest message, or stop following"),
-  word: "follow",
-  press: (state) => step(followedOrNot(state)),
-}
+const FOLLOW = "follow the newest message, or stop following"
+const follow = action("f", "follow", FOLLOW, (state) => step(followedOrNot(state)))
 
 const FILTER = "filter: status:bounced to:*@x.test since:1h tag:y template:n subject:z -word word"
 

@@ -37,10 +37,7 @@ const queueScreen: Screen = {
     const oldest = count === 0 ? "" : `, the oldest for ${span(oldest_seconds)}`
     return `${number(count)} wait or run${oldest}${held > 0 ? `   ${number(held)} held` : ""}`
   },
-  page: {
-    read: async (client) => (await client.call("GET /v1/queue")).data,
-    text: openWorkText,
-  },
+  page: { read: "GET /v1/queue", text: openWorkText },
   keys: () => [scrolling],
   actions: [],
 }
@@ -52,10 +49,7 @@ const reputationScreen: Screen = {
     const some = held.length > 0 ? `   ${held.length} held: belfry reputation release` : ""
     return `${status}: bounces ${percent(bounce_rate)}, complaints ${percent(complaint_rate)}${some}`
   },
-  page: {
-    read: async (client) => (await client.call("GET /v1/accounts/me/reputation")).data,
-    text: reputationText,
-  },
+  page: { read: "GET /v1/accounts/me/reputation", text: reputationText },
   keys: () => [scrolling],
   actions: [],
 }

@@ -230,7 +230,7 @@ export function initialState(columns: number, lines: number, now: number, title:
 export type Load =
   | { do: "load_list"; list: ListName; of?: string }
   | { do: "load_page"; screen: PageScreen }
-  | ({ do: "load_detail"; screen: keyof Opened } & Pick<Detail, "id" | "of" | "tab">)
+  | ({ do: "load_detail"; screen: keyof Opened } & Opening)
   | { do: "load_older" | "load_newest"; filter: MessageFilter }
 
 /** What is to be done outside of the state. */
@@ -272,16 +272,24 @@ export interface Key {
   word?: string
   /** Whether it changes something, which not every API key may. */
   changes?: true
-  press?: (state: State) => StateStep
+  press?: Press
 }
 
-/** A list with the columns of the CLI, and how it is read: the lower one of two for the row above. */
+export type Press = (state: State) => StateStep
+
+/** A list with the columns of the CLI, and its route: of the lower one of two with the row above as parameter. */
 export interface ListForm<Row = never> {
   columns(state: State): Columns<Row>
-  read?(client: Client, of: string): Promise<{ data: Row[]; meta: { has_more?: boolean } }>
+  route?: OperationName
+  query?: (of: string) => object
 }
 
 type ListForms = { readonly [Name in ListName]?: ListForm<Rows[Name]> }
+
+export type Opening = Pick<Detail, "id" | "of" | "tab">
+
+/** A route, whose parameters are the names of what is opened; or more than one request. */
+export type RecordSource = OperationName | ((client: Client, opened: Opening) => Promise<object>)
 
 /** What a screen shows, as the CLI describes it, and what its keys do. */
 export interface Screen {
@@ -294,7 +302,7 @@ export interface Screen {
   moved?(state: State): StateStep
   /** A screen without lists: its text. */
   page?: {
-    read(client: Client): Promise<object>
+    read: RecordSource
     text: (found: never, paint: Paint, width: number) => string
   }
   detail?: {
@@ -305,7 +313,7 @@ export interface Screen {
     under?: (found: never) => string
     /** Undefined: not read yet. */
     text: (found: never, paint: Paint, width: number, tab: Tab) => string | undefined
-    read(client: Client, opened: Pick<Detail, "id" | "of" | "tab">): Promise<object>
+    read: RecordSource
   }
   /** What the keys do now, the most useful first. */
   keys(state: State): readonly Key[]

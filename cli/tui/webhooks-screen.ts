@@ -5,9 +5,8 @@ import { bar, counted, number } from "../lib/cells"
 import { Failure } from "../lib/errors"
 import { shortId } from "../lib/table"
 import { clockSecond, moment, tookText } from "../lib/time"
-import { back, copy, key, moving, neighbours, scrolling, untold } from "./keys"
+import { action, back, copy, key, moving, neighbours, scrolling, untold } from "./keys"
 import { chosen, loadOf, rowsOf } from "./lists"
-import { PAGE } from "./reading"
 import {
   ask,
   change,
@@ -29,7 +28,7 @@ const BREAKER = 10
 const { AGE: _, FAILED: __, ...endpointColumns } = webhookColumns
 
 const endpoints: ListForm<Webhook> = {
-  read: (client) => client.call("GET /v1/webhooks", { query: PAGE }),
+  route: "GET /v1/webhooks",
   columns: () => ({
     ...endpointColumns,
     BREAKER: {
@@ -47,11 +46,7 @@ const endpoints: ListForm<Webhook> = {
 const { AGE: ___, ...columns } = deliveryColumns
 
 const deliveries: ListForm<Rows["deliveries"]> = {
-  read: (client, webhook_id) =>
-    client.call("GET /v1/webhooks/{webhook_id}/deliveries", {
-      params: { webhook_id },
-      query: PAGE,
-    }),
+  route: "GET /v1/webhooks/{webhook_id}/deliveries",
   columns: () => ({
     TIME: ({ created_at }) => clockSecond(created_at),
     ...columns,
@@ -79,13 +74,12 @@ const changing = (
   long: string,
   press: (state: State, endpoint: Webhook) => StateStep,
 ): Key => ({
-  ...key(name, word, long),
-  ...{ word, changes: true },
-  press(state) {
+  ...action(name, word, long, (state) => {
     const endpoint = chosen(state, "endpoints")
     if (!endpoint) return step(state)
     return state.read_only === null ? press(state, endpoint) : said(state, state.read_only)
-  },
+  }),
+  changes: true,
 })
 
 const test = changing("t", "test", "send a test event to this endpoint", (state, { id }) =>
@@ -235,12 +229,7 @@ export const webhooksScreen: Screen = {
     title: ({ id }) => `delivery ${id}`,
     under: ({ event_type }: Components["DeliveryDetail"]) => event_type,
     text: deliveryText,
-    async read(client, { id, of }) {
-      const params = { webhook_id: of ?? "", delivery_id: id }
-      return (
-        await client.call("GET /v1/webhooks/{webhook_id}/deliveries/{delivery_id}", { params })
-      ).data
-    },
+    read: "GET /v1/webhooks/{webhook_id}/deliveries/{delivery_id}",
   },
   keys,
   actions: [test, replay, retry, enable, pause, disable, copied],
