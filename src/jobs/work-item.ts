@@ -8,6 +8,11 @@ export const DEAD = 2
 export const HELD = 3
 export const OVER = 4
 
+/** Nothing is done any more in these states. */
+export const ENDED = [OVER, DEAD]
+
+export const hasEnded = ({ state }: { state: number }): boolean => ENDED.includes(state)
+
 /**
  * The hold of what was open in a copy of the database that was started again: the original may have
  * sent it. It waits until an operator resumes or drops it.
@@ -21,6 +26,10 @@ export const PRIORITIES = { urgent: 0, normal: 1, bulk: 2 } as const
 
 /** Seconds until the next attempt, or `undefined` to give up. Attempts count from 1. */
 export type RetrySchedule = (attempt: number, age_seconds: number) => number | undefined
+
+/** Of a mail that tells people something: it is no news any more after a day. */
+export const noticeSchedule: RetrySchedule = (attempt, age_seconds) =>
+  age_seconds > 86_400 ? undefined : Math.min(60 * attempt, 3600)
 
 /** Why work is not done now, though it is due. It is no attempt, so it uses none up. */
 export interface Hold {

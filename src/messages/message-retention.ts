@@ -2,7 +2,7 @@ import { and, eq, gt, inArray, lt, type SQL, sql } from "drizzle-orm"
 import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
 import { firstIdAt } from "../core/ids"
 import { millisFrom, monotonic } from "../core/time"
-import { DEAD, OVER } from "../jobs/work-item"
+import { ENDED } from "../jobs/work-item"
 import { STORED } from "../plans/stored-bytes"
 import { forUpdate } from "../store/columns"
 import { type Bump, bumpAll } from "../store/counters"
@@ -37,7 +37,7 @@ function areOver({ project_id, channel, before }: OldMessages): SQL | undefined 
     eq(messages.project_id, project_id),
     eq(messages.channel, channel),
     lt(messages.id, firstIdAt(millisFrom(before))),
-    inArray(messages.state, [OVER, DEAD]),
+    inArray(messages.state, ENDED),
     sql`${wanted_since} < ${sql.param(before, messages.created_at)}`,
   )
 }

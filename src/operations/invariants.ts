@@ -3,7 +3,7 @@ import { firstIdAt } from "../core/ids"
 import { millisFrom } from "../core/time"
 import { events } from "../events/tables"
 import { accounts, projects } from "../identity/tables"
-import { DEAD, HELD, LEASED, OVER, READY } from "../jobs/work-item"
+import { ENDED, HELD, hasEnded, LEASED, READY } from "../jobs/work-item"
 import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { eventTypeOf } from "../messages/status-changes"
 import { type ChannelName, messageContents, messages, type Recipient } from "../messages/tables"
@@ -121,8 +121,7 @@ function troubleOf(
   row: { state: number; run_at: string; content: string | null },
   overdue_before: string | null,
 ): string | undefined {
-  if (row.state === OVER || row.state === DEAD)
-    return "The message waits, but nothing will try it again."
+  if (hasEnded(row)) return "The message waits, but nothing will try it again."
   if (row.content === null) return "The message waits, but its content is gone."
   const is_overdue = overdue_before !== null && row.state === READY && row.run_at < overdue_before
   return is_overdue
@@ -255,7 +254,7 @@ function brokenDelivery(): { name: InvariantName; what: string; where: SQL | und
     {
       name: "I1",
       what: "The delivery waits, but nothing will try it again.",
-      where: and(inArray(status, ["pending", "failed"]), inArray(state, [OVER, DEAD])),
+      where: and(inArray(status, ["pending", "failed"]), inArray(state, ENDED)),
     },
   ]
 }

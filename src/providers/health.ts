@@ -4,7 +4,7 @@ import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
 import { millis, millisFrom, now, secondsFromNow } from "../core/time"
 import { enqueue, type JobKind } from "../jobs/jobs"
-import { PRIORITIES } from "../jobs/work-item"
+import { noticeSchedule, PRIORITIES } from "../jobs/work-item"
 import { forUpdate, short } from "../store/columns"
 import type { Store, Tx } from "../store/store"
 import { callbackHash, callbackPath, callbackToken, shownId } from "./callbacks"
@@ -33,7 +33,7 @@ export interface ProviderRefused {
 /** Tells the admins of the project that a provider does not take its credentials any more. */
 export const providerRefused: JobKind<ProviderRefused> = {
   name: "provider.refused",
-  schedule: (attempt, age) => (age > 86_400 ? undefined : Math.min(60 * attempt, 3600)),
+  schedule: noticeSchedule,
 }
 
 export interface Probe {

@@ -2,6 +2,7 @@ import type { SystemMail } from "../identity/system-mail"
 import { accounts, type SendingStatus } from "../identity/tables"
 import { emailsInAccount } from "../identity/users"
 import type { JobHandler, JobKind } from "../jobs/jobs"
+import { noticeSchedule } from "../jobs/work-item"
 import { rowById } from "../store/rows"
 import type { Store } from "../store/store"
 import { percentText, thresholds } from "./thresholds"
@@ -22,7 +23,7 @@ interface ReputationAlert {
 /** One mail to the owners for each warning and change. */
 export const reputationAlert: JobKind<ReputationAlert> = {
   name: "reputation.alert",
-  schedule: (attempt, age) => (age > 86_400 ? undefined : Math.min(60 * attempt, 3600)),
+  schedule: noticeSchedule,
 }
 
 /** Tells every owner of the account what changed, or is about to, and what to do. */

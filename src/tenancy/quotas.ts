@@ -5,6 +5,7 @@ import type { SystemMail } from "../identity/system-mail"
 import { accounts, projects } from "../identity/tables"
 import { emailsInAccount } from "../identity/users"
 import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
+import { noticeSchedule } from "../jobs/work-item"
 import { type Metric, quotas, sendBuckets } from "../plans/tables"
 import { forUpdate } from "../store/columns"
 import { rowById } from "../store/rows"
@@ -172,7 +173,7 @@ interface UsageAlert extends Omit<FullQuota, "plan" | "metric"> {
 /** One mail to the owners, for each share of a limit and month. */
 export const usageAlert: JobKind<UsageAlert> = {
   name: "usage.alert",
-  schedule: (attempt, age) => (age > 86_400 ? undefined : Math.min(60 * attempt, 3600)),
+  schedule: noticeSchedule,
 }
 
 type NearlyFull = FullQuota & { account_id: string }

@@ -5,7 +5,7 @@ import { now } from "../core/time"
 import { envelopeOf } from "../events/feed"
 import { events } from "../events/tables"
 import type { Page } from "../http/page"
-import { DEAD, HELD, OVER, READY, RESTORE_HOLD, RESTORE_REASON } from "../jobs/work-item"
+import { HELD, hasEnded, READY, RESTORE_HOLD, RESTORE_REASON } from "../jobs/work-item"
 import { fieldsOf } from "../lib/record-fields"
 import { eqUnindexed, isAskedId } from "../store/columns"
 import {
@@ -42,7 +42,7 @@ const toResponse = (db: Reader, row: DeliverySummary): Static<typeof schemas.Del
     ...row,
     msg_id: row.event_id,
     next_attempt_at: row.state === READY && !isInFlight(db, row) ? row.run_at : null,
-    completed_at: row.state === OVER || row.state === DEAD ? row.run_at : null,
+    completed_at: hasEnded(row) ? row.run_at : null,
   })
 
 interface DeliveryFilter {
@@ -127,8 +127,15 @@ async function eventOf(db: Reader, { project_id, event_id }: DeliveryRow) {
 }
 
 /** A delivery that has ended gets one attempt. An open one gets one besides those that are planned. */
-export const oneMore = sql<number>`CASE WHEN ${deliveries.status} IN ('success', 'exhausted')
-  THEN ${deliveries.attempts} ELSE ${deliveries.max_attempts} END + 1`
+export const oneMoreAttempt = (trigger: "manual" | "replay") => ({
+  status: "pending" as const,
+  state: READY,
+  trigger,
+  by_hand: trigger === "manual",
+  run_at: now(),
+  max_attempts: sql<number>`CASE WHEN ${deliveries.status} IN ('success', 'exhausted')
+    THEN ${deliveries.attempts} ELSE ${deliveries.max_attempts} END + 1`,
+})
 
 /**
  * One extra attempt at once, in every status of the endpoint; it does not count for the breaker.
@@ -148,12 +155,11 @@ export async function retry(tx: Tx, of: OfWebhook, id: string) {
     const message = "The event of this delivery has expired. There is nothing left to send."
     conflict("body_expired", id, message)
   }
-  const changes = { status: "pending", state: READY, trigger: "manual", by_hand: true } as const
   await tx
     .update(deliveries)
-    .set({ ...changes, run_at: now(), max_attempts: oneMore })
+    .set(oneMoreAttempt("manual"))
     .where(and(ours(of), eq(deliveries.id, id)))
-  if (row.state === OVER || row.state === DEAD) await counts.count(tx, [row], { open: 1 })
+  if (hasEnded(row)) await counts.count(tx, [row], { open: 1 })
   if (counts.waitsForEndpoint(row)) await counts.count(tx, [row], { held: -1 })
   tx.afterCommit(deliveryWakeUp(tx).wakeUp)
   return toResponse(tx, await find(tx, of, id))

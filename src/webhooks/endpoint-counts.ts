@@ -18,6 +18,9 @@ interface OfEndpoint {
   webhook_id: string
 }
 
+/** What counting needs to know of a delivery. */
+export const OF_ENDPOINT = { project_id: rows.project_id, webhook_id: rows.webhook_id }
+
 /** Held until its endpoint is active, and not by a name such as `held_after_restore`. */
 export const waitsForEndpoint = ({ state, owner }: { state: number; owner: string | null }) =>
   state === HELD && owner === null

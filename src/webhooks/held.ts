@@ -5,16 +5,13 @@ import { isReady } from "../jobs/work-rows"
 import { skipLocked } from "../store/columns"
 import type { Reader, Store, Tx } from "../store/store"
 import { deliveryWakeUp, isHeldByEndpoint, notInFlight } from "./delivery-rows"
-import { count, waitsForEndpoint } from "./endpoint-counts"
+import { count, OF_ENDPOINT, waitsForEndpoint } from "./endpoint-counts"
 import { type DeliveryError, deliveries, type WebhookStatus } from "./tables"
 
 const HELD_SECONDS = 7 * 86_400
 const BATCH = 500
 
-const { id, project_id, webhook_id } = deliveries
-const { by_hand, state, owner, run_at } = deliveries
-
-const OF_ENDPOINT = { project_id, webhook_id }
+const { id, webhook_id, by_hand, state, owner, run_at } = deliveries
 
 /** Until when a delivery that is held now can be released. */
 export const heldUntil = (): string => secondsFromNow(HELD_SECONDS)

@@ -3,7 +3,7 @@ import { isoFrom, millis, millisFrom } from "../core/time"
 import { isTest } from "../events/emit"
 import { inFrontOf } from "../events/feed"
 import { events } from "../events/tables"
-import { DEAD, OVER } from "../jobs/work-item"
+import { hasEnded } from "../jobs/work-item"
 import { SKEW_MS } from "../store/rows"
 import type { Reader } from "../store/store"
 import { asksFor } from "./route-events"
@@ -97,9 +97,7 @@ async function keptSince(db: Reader, webhook_id: string): Promise<string> {
   const ours = oldest.where(eq(deliveries.webhook_id, webhook_id))
   const rows = await ours.orderBy(asc(id)).limit(OLDEST)
   const shown = rows.find(
-    (row) =>
-      (row.state === OVER || row.state === DEAD) &&
-      millisFrom(row.run_at) - millisFrom(row.created_at) < LEAST_KEPT_MS,
+    (row) => hasEnded(row) && millisFrom(row.run_at) - millisFrom(row.created_at) < LEAST_KEPT_MS,
   )
   const least = millis() - LEAST_KEPT_MS
   if (!shown) return isoFrom(least)

@@ -9,13 +9,13 @@ import { events } from "../events/tables"
 import type { Caller } from "../identity/caller"
 import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
 import * as longJob from "../jobs/long-jobs"
-import { LEASED, PRIORITIES, READY } from "../jobs/work-item"
+import { LEASED, PRIORITIES } from "../jobs/work-item"
 import { idsBetween, SKEW_MS, timesBetween } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
-import { named, oneMore } from "./deliveries"
+import { named, oneMoreAttempt } from "./deliveries"
 import { backlogsOf } from "./delivery-picker"
 import { deliveryWakeUp, isHeldByEndpoint, notInFlight } from "./delivery-rows"
-import { count } from "./endpoint-counts"
+import { count, OF_ENDPOINT } from "./endpoint-counts"
 import { releaseHeld } from "./held"
 import { deliveryOf, endpointsOf, plan, subscribesTo } from "./route-events"
 import { deliveries, webhooks as endpoints } from "./tables"
@@ -228,8 +228,6 @@ async function look(
   }
 }
 
-const OF_ENDPOINT = { project_id: deliveries.project_id, webhook_id: deliveries.webhook_id }
-
 async function retryAll(tx: Tx, payload: ResendPayload, chosen: string[]) {
   const { what, status } = payload
   const { id, project_id, event_id, body } = deliveries
@@ -241,14 +239,7 @@ async function retryAll(tx: Tx, payload: ResendPayload, chosen: string[]) {
     .where(and(eq(project_id, payload.project_id), inArray(id, chosen)))
   const sendable = rows.filter(({ has_body, event }) => Number(has_body) === 1 || event !== null)
   const ids = sendable.map((row) => row.id)
-  const changes = {
-    status: "pending" as const,
-    trigger: what === "retry" ? ("manual" as const) : ("replay" as const),
-    by_hand: what === "retry",
-    state: READY,
-    run_at: now(),
-    max_attempts: oneMore,
-  }
+  const changes = oneMoreAttempt(what === "retry" ? "manual" : "replay")
   let done = 0
   for (const one of status) {
     // A delivery that was claimed or changed meanwhile is left alone.

@@ -4,7 +4,7 @@ import { millis, millisFrom, now } from "../core/time"
 import { behind, type FeedPosition } from "../events/feed"
 import { events } from "../events/tables"
 import { projects } from "../identity/tables"
-import { DEAD, OVER } from "../jobs/work-item"
+import { ENDED, hasEnded } from "../jobs/work-item"
 import type { Reader, Store, Tx } from "../store/store"
 import { withHeld } from "./delivery-picker"
 import { isHeldByEndpoint } from "./delivery-rows"
@@ -39,7 +39,7 @@ export async function purgeDeliveries(
   before: string,
 ): Promise<number> {
   const { id, webhook_id, state } = deliveries
-  const has_ended = and(lt(id, firstIdAt(millisFrom(before))), inArray(state, [OVER, DEAD]))
+  const has_ended = and(lt(id, firstIdAt(millisFrom(before))), inArray(state, ENDED))
   const old = and(eq(webhook_id, webhook), has_ended)
   const rows = await store.read.select({ id }).from(deliveries).where(old).orderBy(id).limit(BATCH)
   const ids = rows.map((row) => row.id)
@@ -58,9 +58,9 @@ async function removeCounted(tx: Tx, which: SQL | undefined): Promise<void> {
   const { project_id, webhook_id, state, owner } = deliveries
   const columns = { project_id, webhook_id, state, owner, bytes: storedBytes.mapWith(Number) }
   const gone = await tx.delete(deliveries).where(which).returning(columns)
-  const is_open = ({ state }: (typeof gone)[number]) => state !== OVER && state !== DEAD
   await count(tx, gone, { deliveries: -1 })
-  await count(tx, gone.filter(is_open), { open: -1 })
+  const open = gone.filter((row) => !hasEnded(row))
+  await count(tx, open, { open: -1 })
   await count(tx, gone.filter(waitsForEndpoint), { held: -1 })
   await addStored(
     tx,
@@ -118,7 +118,7 @@ export async function purgeEvents(
 /** A delivery has no body of its own before its first attempt: it sends what the event says. */
 async function removeUnneeded(tx: Tx, ids: string[]): Promise<void> {
   const { event_id, state } = deliveries
-  const is_open = notInArray(state, [OVER, DEAD])
+  const is_open = notInArray(state, ENDED)
   const open = tx
     .select({ state })
     .from(deliveries)

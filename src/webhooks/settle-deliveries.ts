@@ -1,6 +1,6 @@
 import { and, eq, inArray, isNull, lte, ne, or, type SQL } from "drizzle-orm"
 import { isoFrom, millis, now } from "../core/time"
-import { DEAD, OVER, type Settled } from "../jobs/work-item"
+import { DEAD, hasEnded, OVER, type Settled } from "../jobs/work-item"
 import { forUpdate, idList, isAmong } from "../store/columns"
 import { prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"
@@ -225,7 +225,7 @@ async function write<Row extends Written>(
 }
 
 function changedTotals({ project_id, webhook_id, ...row }: Written) {
-  const open = row.state === OVER || row.state === DEAD ? -1 : 0
+  const open = hasEnded(row) ? -1 : 0
   const held = waitsForEndpoint(row) ? 1 : 0
   return open + held === 0 ? [] : [{ project_id, webhook_id, deliveries: 0, open, held }]
 }

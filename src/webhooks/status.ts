@@ -4,6 +4,7 @@ import { emit } from "../events/emit"
 import type { Caller } from "../identity/caller"
 import type { SystemMail } from "../identity/system-mail"
 import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
+import { noticeSchedule } from "../jobs/work-item"
 import type { Store, Tx } from "../store/store"
 import { mailAdmins } from "../tenancy/members"
 import { forgetDeleted } from "./endpoint-counts"
@@ -156,7 +157,7 @@ interface WebhookFailure {
 
 export const webhookWarning: JobKind<WebhookFailure> = {
   name: "webhook.warning",
-  schedule: (attempt, age) => (age > 86_400 ? undefined : Math.min(60 * attempt, 3600)),
+  schedule: noticeSchedule,
 }
 
 type FailingEndpoint = Pick<

@@ -10,7 +10,7 @@ import { inboundFiles } from "../../inbound/tables"
 import { enqueue, type JobHandler, type JobKind } from "../../jobs/jobs"
 import * as longJobs from "../../jobs/long-jobs"
 import { jobs } from "../../jobs/tables"
-import { DEAD, READY, type RetrySchedule } from "../../jobs/work-item"
+import { DEAD, noticeSchedule, READY, type RetrySchedule } from "../../jobs/work-item"
 import { messageFiles } from "../../messages/tables"
 import { short } from "../../store/columns"
 import type { Reader, Store, Tx } from "../../store/store"
@@ -49,7 +49,7 @@ interface BackupFailure {
 /** The mail that tells the operators. */
 export const backupFailed: JobKind<BackupFailure> = {
   name: "backup.failed",
-  schedule: (attempt, age) => (age > 86_400 ? undefined : Math.min(60 * attempt, 3600)),
+  schedule: noticeSchedule,
 }
 
 /** The mail that tells the operators of a backup without files that rows name. */
