@@ -284,5 +284,4 @@ async function locate(dns: Resolver, name: string): Promise<NameServer> {
   }
 }
 
-export const messageOf = (error: unknown) =>
-  error instanceof Error ? error.message : String(error)
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))

@@ -9,7 +9,7 @@ import type { Caller } from "../identity/caller"
 import { featuresOf, upgradeRequired } from "../plans/plans"
 import type { Store } from "../store/store"
 import { askingMs, type CheckParts, checkNow } from "./check-job"
-import { recordsOf, toResponse, toStatus } from "./domain-record"
+import { FORMATS, recordsOf, toResponse, toStatus, zonefile } from "./domain-record"
 import type { DomainPatch, NewDomain } from "./domains"
 import * as domains from "./domains"
 import {
@@ -23,7 +23,6 @@ import { keysOf, makeKeys } from "./keys"
 import { isLabels, readDomain } from "./names"
 import { askProvider, identityShown, NO_IDENTITY } from "./provider-identity"
 import * as schemas from "./schemas"
-import { FORMATS, zonefile } from "./zonefile"
 
 export interface DomainParts {
   store: Store
@@ -331,10 +330,7 @@ function refuseUnavailable({ receives }: RecordTargets, wanted: DomainPatch) {
 }
 
 /** Reads what of a domain may change. */
-export function readPatch(
-  given: Static<typeof schemas.DomainPatch>,
-  problems: Problems,
-): DomainPatch {
+function readPatch(given: Static<typeof schemas.DomainPatch>, problems: Problems): DomainPatch {
   const { receiving, return_path, tracking_subdomain } = given
   const parts: DomainPatch = {}
   if (receiving !== undefined) parts.receiving = receiving

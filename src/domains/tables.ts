@@ -3,7 +3,7 @@ import { life } from "../store/life"
 
 export type DomainStatus = "pending" | "verified" | "failed"
 
-export type RecordStatus = "pending" | "verified" | "mismatch" | "missing"
+type RecordStatus = "pending" | "verified" | "mismatch" | "missing"
 
 export const RECORD_PURPOSES = [
   "verification",

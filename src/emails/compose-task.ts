@@ -72,7 +72,7 @@ export interface MailToSign extends Pick<MailToCompose, "message_id" | "created_
 }
 
 /** A message that was signed already. */
-export interface MailToNarrow extends Pick<MailToCompose, "created_at" | "dkim"> {
+interface MailToNarrow extends Pick<MailToCompose, "created_at" | "dkim"> {
   raw: Uint8Array
 }
 
@@ -255,7 +255,7 @@ function composePlain(mail: MailToCompose, { text, html }: Bodies): Buffer {
 }
 
 /** Every field but those of the content. */
-export function headOf(mail: MailToCompose): string {
+function headOf(mail: MailToCompose): string {
   const { message_id, domain, created_at, from, to, cc, reply_to, subject, headers } = mail
   const fields = [
     mailboxField("From", [wired(from)]),

@@ -156,10 +156,10 @@ const AT_ONCE = 2_000
 const TOGETHER = 100
 
 /** When the next `count` messages may be tried, and why not now. */
-export type NextSlot = (count: number) => { until: string; reason: string }
+type NextSlot = (count: number) => { until: string; reason: string }
 
 /** Messages that all go to one domain, or those of a project, except what goes to the sandbox. */
-export type MessagesOf = { domain: string } | { project_id: string }
+type MessagesOf = { domain: string } | { project_id: string }
 
 /**
  * Gives what waits for one domain, or for the provider of one project, at the head of the queue its

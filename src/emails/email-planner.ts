@@ -50,7 +50,7 @@ const EmailContent = t.Object(
 )
 
 /** An email that a publish brings along instead of a template. */
-export interface InlineEmail {
+interface InlineEmail {
   subject: string
   html: string | null
   text: string | null

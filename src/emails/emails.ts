@@ -208,7 +208,7 @@ export const textOfHtml = async (workers: Pick<Workers, "run">, html: string): P
     : workers.run<string>("text-from-html", html, READING)
 
 /** The Email record as lists show it: everything but bodies, headers and timeline. */
-export function listed(message: MessageView, hits: HitSummary = NO_HITS) {
+function listed(message: MessageView, hits: HitSummary = NO_HITS) {
   const { envelope } = message
   const [to] = message.recipients
   return fieldsOf(ListedEmail, {

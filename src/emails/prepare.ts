@@ -26,7 +26,7 @@ import * as filed from "./filed-content"
 import { needsRendering, type RenderedEmail, type RenderRules, renderEmail } from "./render-email"
 
 /** Decoded attachments, html and text together. */
-export const MAX_MESSAGE_BYTES = 10_485_760
+const MAX_MESSAGE_BYTES = 10_485_760
 
 /** From which senders and to which recipients this instance sends: the configuration as rules. */
 export interface SendRules extends RenderRules {

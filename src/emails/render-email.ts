@@ -134,7 +134,7 @@ function withPreheader(html: string, preheader: string | undefined): string {
   return body === undefined ? line + html : html.replace(body, () => body + line)
 }
 
-export interface SendWarning {
+interface SendWarning {
   code: "no_public_address"
   message: string
 }

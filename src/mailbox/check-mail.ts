@@ -50,7 +50,7 @@ export async function checkMail(
   }
 }
 
-export interface CheckedLink {
+interface CheckedLink {
   url: string
   /** Of the last answer; null where there was none. */
   status: number | null

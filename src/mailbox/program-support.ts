@@ -1,7 +1,7 @@
 import caniemail from "caniemail/caniemail.json"
 
 /** What mail programs show, as the bundler writes it into the program: this file itself is no part of it. */
-export interface SupportTable {
+interface SupportTable {
   /** `Gmail (Android)`. */
   programs: string[]
   features: SupportRow[]

@@ -157,7 +157,7 @@ export async function startMailbox(
 }
 
 /** The largest that may be submitted, and room for what is added to it: signatures and a trace. */
-export const MAX_MESSAGE_BYTES = 15_728_640 + 64 * 1024
+const MAX_MESSAGE_BYTES = 15_728_640 + 64 * 1024
 
 /** Of all messages that are being received at this moment. */
 const MAX_BUFFERED_BYTES = 128 * 1024 * 1024

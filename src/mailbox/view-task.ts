@@ -53,7 +53,7 @@ function imagesOf(leaves: MailLeaf[]): HarmlessOptions["imageOf"] {
   }
 }
 
-export interface HarmlessOptions {
+interface HarmlessOptions {
   /** The `data:` URL of an inline image by its Content-ID; undefined where the mail has no such image. */
   imageOf: (content_id: string) => string | undefined
   /** Which of its colours a page with colours for dark screens shows. */

@@ -39,7 +39,7 @@ export interface MessageEntry {
 }
 
 /** Requests of their own; or one request, of which each message stands for itself, or all or none. */
-export type AcceptMode = "apart" | "permissive" | "strict"
+type AcceptMode = "apart" | "permissive" | "strict"
 
 /**
  * Takes messages of any channel from the quota and from the sends of a second, in the transaction that accepts
@@ -341,7 +341,7 @@ async function enter(tx: Tx, batch: WaitingSend[]): Promise<(Error | messages.Me
 const wasMoved = ({ message }: MessageEntry, { scheduled_at }: messages.Message): boolean =>
   (message.scheduled_at ?? null) !== scheduled_at
 
-export const linksIn = (list: NewMessage[]): NewUnsubscribeLink[] =>
+const linksIn = (list: NewMessage[]): NewUnsubscribeLink[] =>
   list.flatMap(({ project_id, address, envelope }) => {
     const { unsubscribe: token } = envelope ?? {}
     const scope = scopeIn(envelope)

@@ -95,7 +95,7 @@ export const lockFor = ({ frequency_cap }: Pick<ProjectSettings, "frequency_cap"
 const counts = ({ is_allowed, row }: SendDecision, { stream }: MessageQuery) =>
   is_allowed && row !== 4 && stream !== "auth"
 
-export const categoryOf = (
+const categoryOf = (
   known: ReadonlyMap<string, CategoryRow>,
   slug: string | null,
 ): DecidedCategory | null => (slug === null ? null : (known.get(slug) ?? plainCategory(slug)))

@@ -146,7 +146,7 @@ const UNCOUNTED = "uncounted"
 
 const MOST_READ = 64
 
-export interface SharedByMessages {
+interface SharedByMessages {
   values: SharedValues
   /** By channel and language (`email`, `email:de`). */
   texts: Map<string, TemplateSources>

@@ -53,7 +53,7 @@ function ofHeir(message: NewMessage, members: Members): NewMessage {
 export const DELETED = "subscriber_not_found"
 
 /** What is decided of a message: by a row of the table, or by none where its subscriber was deleted. */
-export interface MessageDecision extends Omit<SendDecision, "reason"> {
+interface MessageDecision extends Omit<SendDecision, "reason"> {
   reason: DecisionReason | typeof DELETED | null
 }
 

@@ -31,7 +31,7 @@ import {
   type Stream,
 } from "./tables"
 
-export interface ChannelScope {
+interface ChannelScope {
   project_id: string
   channel: ChannelName
 }

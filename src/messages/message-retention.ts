@@ -21,7 +21,7 @@ import {
 const BATCH = 20
 
 /** Messages of a project in a channel that were wanted before a moment: ISO 8601, UTC. */
-export interface OldMessages {
+interface OldMessages {
   project_id: string
   channel: ChannelName
   before: string

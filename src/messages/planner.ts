@@ -46,7 +46,7 @@ export interface FrozenIntent extends Partial<Record<ChannelName, unknown>> {
   api_key_id: string | null
 }
 
-export interface PlannedFanOut {
+interface PlannedFanOut {
   id: string
   account_id: string
   project_id: string

@@ -22,7 +22,7 @@ export const SCHEDULED_STATUSES = [
   "failed",
 ] as const
 
-export type ScheduledStatus = (typeof SCHEDULED_STATUSES)[number]
+type ScheduledStatus = (typeof SCHEDULED_STATUSES)[number]
 
 export interface ScheduledScope {
   project_id: string

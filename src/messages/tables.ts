@@ -50,7 +50,7 @@ export interface Recipient {
 
 export type Addressed = Pick<Recipient, "email">
 
-export interface MessageError {
+interface MessageError {
   code: string
   message: string
   smtp_code: number | null

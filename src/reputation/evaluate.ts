@@ -1,34 +1,46 @@
-import { eq } from "drizzle-orm"
+import { eq, ne } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { settings } from "../core/config"
 import { conflict } from "../core/errors"
 import { log } from "../core/log"
-import { isoFrom, millis, millisFrom } from "../core/time"
+import { isoFrom, millis, millisFrom, sleep } from "../core/time"
 import { emitAll } from "../events/emit"
 import type { AccountReputation } from "../identity/account-reputation"
-import type { SendingStatus } from "../identity/tables"
-import { accounts } from "../identity/tables"
+import { accounts, type SendingStatus } from "../identity/tables"
 import { enqueue } from "../jobs/jobs"
+import { perStore } from "../store/cached"
 import { rowForUpdate } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import * as tenancy from "../tenancy/accounts"
 import { active, INSTANCE_SLUG } from "../tenancy/projects"
-import { type CountedHour, hourOf, hoursOf, KEPT_HOURS, sumOf } from "./hour-counts"
+import { holdComplained } from "./gate"
+import {
+  type CountedHour,
+  hourOf,
+  hoursOf,
+  KEPT_HOURS,
+  SENDERS_AT_ONCE,
+  sendersIn,
+  sumOf,
+} from "./hour-counts"
 import { reputationAlert } from "./owner-mail"
 import {
   type AccountStanding,
   BLANK,
   decide,
+  less,
   type Readings,
   type StatusDecision,
+  type Thresholds,
+  thresholds,
+  windowStart,
 } from "./sending-status"
-import { less, type Thresholds, thresholds, windowStart } from "./thresholds"
 
 /** Before an hour is unusual, mail must be this much older. */
 const HISTORY_HOURS = 24
 
 /** What is read of an account's mail now, hour by hour, by which it is assessed and foretold. */
-export interface ReputationReadings extends Readings {
+interface ReputationReadings extends Readings {
   hours: CountedHour[]
 }
 
@@ -222,4 +234,87 @@ async function namedForUpdate(tx: Tx, account_id: string): Promise<AccountRow> {
   const account = await rowForUpdate(tx, accounts, account_id)
   const is_hidden = account === undefined || account.slug === INSTANCE_SLUG
   return is_hidden ? tenancy.find(tx, "") : account
+}
+
+/** Bounces come in bursts: accounts are assessed after them so often at most. */
+const PAUSE_MILLISECONDS = 200
+
+const troubled = perStore(() => ({ accounts: new Set<string>(), listeners: new Set<() => void>() }))
+
+/** Says, once the transaction is on disk, that accounts have a new bounce or complaint. */
+export function noteTrouble(tx: Tx, account_ids: Iterable<string>) {
+  tx.afterCommit(() => {
+    const { accounts: waiting, listeners } = troubled(tx)
+    for (const id of account_ids) waiting.add(id)
+    for (const hear of listeners) hear()
+  })
+}
+
+/** Assesses the accounts that have waited since the last time. */
+export async function assessTroubled(store: Store): Promise<void> {
+  const { accounts: waiting } = troubled(store.read)
+  while (waiting.size > 0) {
+    const ids = [...waiting]
+    waiting.clear()
+    for (const id of ids) await assessOne(store, id)
+  }
+}
+
+/** Assesses the accounts that sent lately, and those that are not active. */
+export async function assessAll(store: Store): Promise<void> {
+  const present = hourOf(millis())
+  const seen = new Set<string>()
+  const assessNew = async (ids: string[]) => {
+    for (const id of ids) {
+      if (!seen.has(id)) await assessOne(store, id)
+      seen.add(id)
+    }
+  }
+  const is_other = ne(accounts.sending_status, "active")
+  const others = await store.read.select({ id: accounts.id }).from(accounts).where(is_other)
+  await assessNew(others.map(({ id }) => id))
+  for (const hour of [present - 1, present]) {
+    for (let after: string | undefined; ; ) {
+      const ids = await sendersIn(store.read, hour, after)
+      await assessNew(ids)
+      if (ids.length < SENDERS_AT_ONCE) break
+      after = ids.at(-1)
+    }
+  }
+}
+
+/**
+ * Its tags and templates first: one of them may be the only trouble. An account that cannot be assessed
+ * keeps no other from it.
+ */
+async function assessOne(store: Store, account_id: string) {
+  try {
+    await holdComplained(store, account_id)
+    await evaluate(store, account_id)
+  } catch (error) {
+    log.warn("the reputation of an account could not be assessed", { account_id, error })
+  }
+}
+
+/** Assesses after each bounce or complaint, until the returned function is called. */
+export function assessAfterTrouble(store: Store): () => Promise<void> {
+  const { listeners } = troubled(store.read)
+  const stop = new AbortController()
+  let running: Promise<void> | undefined
+  const run = async () => {
+    await sleep(PAUSE_MILLISECONDS, stop.signal)
+    await assessTroubled(store)
+  }
+  const hear = () => {
+    running ??= run().finally(() => {
+      running = undefined
+      if (troubled(store.read).accounts.size > 0 && !stop.signal.aborted) hear()
+    })
+  }
+  listeners.add(hear)
+  return async () => {
+    listeners.delete(hear)
+    stop.abort()
+    await running
+  }
 }

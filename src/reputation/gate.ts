@@ -15,16 +15,16 @@ import { removeSome } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { type CountedName, complainedOf, countsOf, hourOf, KEPT_HOURS } from "./hour-counts"
 import { reputationAlert } from "./owner-mail"
-import { ratesOf } from "./sending-status"
-import { complaintHolds } from "./tables"
 import {
   firstHour,
   less,
   percentText,
+  ratesOf,
   type Thresholds,
   thresholds,
   windowStart,
-} from "./thresholds"
+} from "./sending-status"
+import { complaintHolds } from "./tables"
 
 /** Seconds after which a rejected send may be tried again: a new message has a new draw. */
 const RETRY_AFTER = 60

@@ -5,7 +5,7 @@ import type { JobHandler, JobKind } from "../jobs/jobs"
 import { noticeSchedule } from "../jobs/work-item"
 import { rowById } from "../store/rows"
 import type { Store } from "../store/store"
-import { percentText, thresholds } from "./thresholds"
+import { percentText, thresholds } from "./sending-status"
 
 type AlertKind = SendingStatus | "throttled_soon" | "frozen_soon" | "held"
 

@@ -18,8 +18,17 @@ import {
   startOfHour,
   sumOf,
 } from "./hour-counts"
-import { type AccountStanding, decide, ratesOf, statusOfRates, warningOf } from "./sending-status"
-import { firstHour, less, type Thresholds, thresholds } from "./thresholds"
+import {
+  type AccountStanding,
+  decide,
+  firstHour,
+  less,
+  ratesOf,
+  statusOfRates,
+  type Thresholds,
+  thresholds,
+  warningOf,
+} from "./sending-status"
 
 const DAY_HOURS = 24
 const HISTORY_DAYS = 30
@@ -124,7 +133,7 @@ function dayOf(day: number, hours: CountedHour[] = []) {
 /** How far ahead is looked. */
 const HORIZON_HOURS = 7 * DAY_HOURS
 
-export interface Forecast {
+interface Forecast {
   /** The next sending status, if mail goes on as in the last day; null where it stays. */
   status: SendingStatus | null
   /** The first hour in which it holds. */

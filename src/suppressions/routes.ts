@@ -4,9 +4,9 @@ import { answerOnce } from "../http/idempotency"
 import { nounRows } from "../http/noun-rows"
 import { datesOf, type ListParts, listPage } from "../http/page"
 import { type AnyRoute, type Call, projectRow, route } from "../http/route"
-import { exported } from "./export"
 import * as schemas from "./schemas"
 import * as list from "./suppression-list"
+import { exported } from "./suppression-list"
 import { toResponse } from "./suppressions"
 
 const BULK_LIMIT_BYTES = 8_388_608

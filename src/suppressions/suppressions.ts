@@ -22,7 +22,7 @@ import {
 } from "./tables"
 
 /** Which messages a suppression is about. A category and a topic have a key. */
-export interface SuppressionScope {
+interface SuppressionScope {
   type: SuppressionScopeType
   key: string | null
 }

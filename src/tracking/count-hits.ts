@@ -13,7 +13,7 @@ import type { Tx } from "../store/store"
 import { type HitActor, messageTracking, type RecentHit, trackingLinks } from "./tables"
 
 /** The same hit of one visitor, as often as it came. */
-export interface RepeatedHit extends Omit<TrackedHit, "at"> {
+interface RepeatedHit extends Omit<TrackedHit, "at"> {
   times: number
   /** Epoch milliseconds, in their order; the first ones where there are many. */
   moments: number[]

@@ -22,7 +22,7 @@ const MOST_MOMENTS = 50
 const MOST_USER_AGENT = 300
 const VISITOR_BYTES = 8
 
-export interface TrackedRequest {
+interface TrackedRequest {
   type: "open" | "click"
   message_id: string
   url: string | null

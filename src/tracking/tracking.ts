@@ -27,7 +27,7 @@ export const NO_HITS: HitSummary = {
 
 type TrackedMessage = Pick<Message, "id" | "envelope">
 
-export const isTracked = ({ envelope }: Pick<Message, "envelope">): boolean =>
+const isTracked = ({ envelope }: Pick<Message, "envelope">): boolean =>
   envelope?.track !== undefined
 
 /** By message; a message without hits is not in it. Asks nothing where no message is tracked. */

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import type { DnsRecord } from "../../src/domains/domain-record"
-import { zonefile } from "../../src/domains/zonefile"
+import { type DnsRecord, zonefile } from "../../src/domains/domain-record"
 import { PLACE } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 import { addDomain } from "./acme"

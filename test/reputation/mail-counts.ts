@@ -3,8 +3,8 @@ import { millis } from "../../src/core/time"
 import { events } from "../../src/events/tables"
 import type { ReputationCounts } from "../../src/identity/account-reputation"
 import { accounts } from "../../src/identity/tables"
+import { assessTroubled, noteTrouble } from "../../src/reputation/evaluate"
 import { count, hourOf, NONE } from "../../src/reputation/hour-counts"
-import { assessTroubled, noteTrouble } from "../../src/reputation/reputation-watch"
 import type { Store } from "../../src/store/store"
 
 interface Home {

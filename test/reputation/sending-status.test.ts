@@ -1,7 +1,13 @@
 import { describe, expect, test } from "bun:test"
 import type { ReputationCounts } from "../../src/identity/account-reputation"
-import { BLANK, decide, rejectedShare } from "../../src/reputation/sending-status"
-import { percentText, thresholds, windowText } from "../../src/reputation/thresholds"
+import {
+  BLANK,
+  decide,
+  percentText,
+  rejectedShare,
+  thresholds,
+  windowText,
+} from "../../src/reputation/sending-status"
 import fc from "../harness/properties"
 import { DAY, HOUR, MINUTE, Walk } from "./walk"
 

@@ -4,9 +4,11 @@ import {
   type AccountStanding,
   BLANK,
   decide,
+  firstHour,
   type StatusDecision,
+  type Thresholds,
+  thresholds,
 } from "../../src/reputation/sending-status"
-import { firstHour, type Thresholds, thresholds } from "../../src/reputation/thresholds"
 
 export const MINUTE = 60_000
 export const HOUR = 60 * MINUTE

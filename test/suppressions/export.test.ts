@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import { exported } from "../../src/suppressions/export"
+import { exported } from "../../src/suppressions/suppression-list"
 import { suppressAll } from "../../src/suppressions/suppressions"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"

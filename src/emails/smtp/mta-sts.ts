@@ -13,7 +13,7 @@ const FETCH_MS = 20_000
 const KNOWN_MS = 300_000
 const MOST_KNOWN = 10_000
 
-export interface Policy extends Pick<KeptPolicy, "mode" | "mx"> {
+interface Policy extends Pick<KeptPolicy, "mode" | "mx"> {
   max_age_seconds: number
 }
 
