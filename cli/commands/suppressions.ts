@@ -9,7 +9,7 @@ import { contactOf, given } from "../lib/input"
 import { recordMissing } from "../lib/missing"
 import { ALL, listUpTo } from "../lib/paging"
 import { confirm } from "../lib/prompts"
-import { own, row } from "../lib/resource"
+import { ID, own, row } from "../lib/resource"
 import { later } from "../lib/run"
 import { ago, type Columns, idColumn, recordText, wide } from "../lib/table"
 import { cleanLine } from "../lib/terminal"
@@ -187,8 +187,8 @@ export const suppressionRows = [
   }),
   own("rm <address...>", remove, {
     about: "remove the suppressions of addresses, or single ones by their ids",
-    word: "ann@acme.test",
-    example: ["", "ben@acme.test --yes"],
+    word: ["ann@acme.test", ID],
+    example: ["ben@acme.test", "--yes"],
   }),
   own("lift", lift, {
     about: "remove all suppressions that one misread refusal caused; --dry-run only shows them",

@@ -32,6 +32,7 @@ test("the help of every command has an example of it", () => {
 test.each([
   "emails batch - < messages.ndjson",
   "suppressions import - < addresses.txt",
+  `suppressions rm ${ID} --yes`,
   "subscribers import people.ndjson --dry-run",
   `inbound attachments ${ID} 0 --save-as invoice.pdf`,
   `mailbox attachments ${ID} 0 --save-as receipt.pdf`,
