@@ -56,9 +56,11 @@ export const smtpTest: Action<SmtpTestOptions> = async (context, options, server
   const login = options.login === false ? undefined : await loginOf(context, options)
   const ca = options.ca && Buffer.from(await readBytes(options.ca, "--ca")).toString("utf8")
   const since = millis()
-  const name = `${target.host}:${target.port}`
+  const { host, port } = target
+  const name = `${host}:${port}`
   const lost = (error: unknown) => unreachable(name, error)
-  const dialogue = await Dialogue.begin(context, target).catch(lost)
+  const wire = await SmtpConnection.open(port, host, timeoutOf(context)).catch(lost)
+  const dialogue = new Dialogue(context, target, wire)
   const ended = await dialogue.hold(options, login, ca || undefined).catch(lost)
   const { tls, extensions, steps } = dialogue
   const reply = steps.findLast(({ phase }) => phase !== "QUIT")?.reply.at(-1) ?? null
@@ -99,16 +101,11 @@ class Dialogue {
   readonly #wire: SmtpConnection
   readonly #timeout: number
 
-  private constructor(context: Context, target: SubmissionServer, wire: SmtpConnection) {
+  constructor(context: Context, target: SubmissionServer, wire: SmtpConnection) {
     this.#context = context
     this.#target = target
     this.#wire = wire
     this.#timeout = timeoutOf(context)
-  }
-
-  static async begin(context: Context, target: SubmissionServer): Promise<Dialogue> {
-    const { host, port } = target
-    return new Dialogue(context, target, await SmtpConnection.open(port, host, timeoutOf(context)))
   }
 
   async hold(options: SmtpTestOptions, login: Login | undefined, ca?: string): Promise<Ended> {
