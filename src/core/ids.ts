@@ -2,29 +2,37 @@
 export const newId = (): string => Bun.randomUUIDv7()
 
 /** `evt_<uuid>`: events have their own prefix because receivers log them beside message ids. */
-export const newEventId = (): string => `evt_${Bun.randomUUIDv7()}`
+export const newEventId = (): string => EVENT + newId()
+
+const EVENT = "evt_"
 
 /** `req_<32 hex>` */
 export const newRequestId = (): string => `req_${Bun.randomUUIDv7().replaceAll("-", "")}`
 
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 /** Whether the text is a UUID as we write them: lower case, with hyphens. */
-export const isUuid = (text: string): boolean => uuid.test(text)
+export const isUuid = (text: string): boolean => UUID.test(text)
 
 /** Whether the text is the id of an event. */
 export const isEventId = (text: string): boolean =>
-  text.startsWith("evt_") && isUuid(text.slice("evt_".length))
+  text.startsWith(EVENT) && isUuid(text.slice(EVENT.length))
 
-/** When a UUIDv7 was made (RFC 9562, 5.7), in Unix milliseconds; undefined for other texts. */
-export const madeAt = (id: string): number | undefined =>
-  isUuid(id) && id[14] === "7" ? Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) : undefined
+/** When a UUIDv7 or an event was made (RFC 9562, 5.7), in Unix milliseconds; undefined for other texts. */
+export function madeAt(id: string): number | undefined {
+  const uuid = id.startsWith(EVENT) ? id.slice(EVENT.length) : id
+  if (!isUuid(uuid) || uuid[14] !== "7") return undefined
+  return Number.parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16)
+}
 
 /** The smallest UUIDv7 of a millisecond (RFC 9562, 5.7): ids rise with time, as an index can use. */
 export function firstIdAt(milliseconds: number): string {
   const hex = Math.max(0, Math.floor(milliseconds)).toString(16).padStart(12, "0")
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
 }
+
+/** The same of events. */
+export const firstEventIdAt = (milliseconds: number): string => EVENT + firstIdAt(milliseconds)
 
 /** What `""` becomes: it sorts before every id that is made. */
 const NIL = "00000000-0000-0000-0000-000000000000"
@@ -80,5 +88,17 @@ export function shownId(value: Uint8Array | string): string {
   return uuid === NIL ? "" : uuid
 }
 
+/** As `bytesOfId`: the database does not repeat the prefix of events in every row. */
+export function bytesOfEventId(event_id: string): Uint8Array {
+  if (event_id !== "" && !event_id.startsWith(EVENT)) throw notAnId(event_id)
+  return bytesOfId(event_id.slice(EVENT.length))
+}
+
+/** As `shownId`. */
+export function shownEventId(value: Uint8Array | string): string {
+  const id = shownId(value)
+  return id === "" ? "" : EVENT + id
+}
+
 /** The mistake of a caller that has not checked the id before. */
-export const notAnId = (text: string) => new TypeError(`"${text}" is not an id`)
+const notAnId = (text: string) => new TypeError(`"${text}" is not an id`)

@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, gte, like, or, type SQL, sql } from "drizzle-orm"
 import { fail, invalid } from "../core/errors"
-import { firstIdAt, isEventId, madeAt } from "../core/ids"
+import { firstEventIdAt, isEventId, madeAt } from "../core/ids"
 import { isoFrom, millis, millisFrom, monotonic, sleep } from "../core/time"
 import { isSettled } from "../store/columns"
 import type { Reader } from "../store/store"
@@ -120,10 +120,9 @@ async function firstReadable(db: Reader, project_id: string): Promise<FeedPositi
   const { position, id, created_at } = events
   const enough = oldestReadable() - MARGIN_MILLISECONDS
   // In the order of the feed rise the positions, or the ids where all positions are alike.
-  const numberOf = (row: FeedPosition) =>
-    db.isAlone ? (madeAt(row.id.slice("evt_".length)) ?? 0) : row.position
+  const numberOf = (row: FeedPosition) => (db.isAlone ? (madeAt(row.id) ?? 0) : row.position)
   const placeOf = (number: number): FeedPosition =>
-    db.isAlone ? { position: 0, id: `evt_${firstIdAt(number)}` } : { position: number, id: "" }
+    db.isAlone ? { position: 0, id: firstEventIdAt(number) } : { position: number, id: "" }
   const next = async (from?: FeedPosition) => {
     const ours = and(eq(events.project_id, project_id), from && behind(from))
     const rows = db.select({ position, id, created_at }).from(events).where(ours)
@@ -221,11 +220,8 @@ export async function positionOf(
   const ours = and(eq(events.project_id, project_id), eq(events.id, after))
   const [row] = isEventId(after) ? await db.select().from(events).where(ours) : []
   // What is that old was removed by now, and only its id still tells when it was.
-  const at = row
-    ? millisFrom(row.created_at)
-    : isEventId(after)
-      ? madeAt(after.slice(4))
-      : undefined
+  const made_at = isEventId(after) ? madeAt(after) : undefined
+  const at = row ? millisFrom(row.created_at) : made_at
   if (at !== undefined && at < oldestReadable()) {
     const text = `This event is too old. Events can be read for ${READABLE_DAYS} days. Leave this parameter out to begin again.`
     throw refusedCursor(field, "cursor_expired", text)
@@ -284,8 +280,7 @@ const pairOf = ({ position, id }: FeedPosition): SQL =>
 
 const settled = (db: Reader) => isSettled(db, events.position)
 
-const isReadable = ({ id }: FeedPosition) =>
-  (madeAt(id.slice("evt_".length)) ?? 0) >= oldestReadable()
+const isReadable = ({ id }: FeedPosition) => (madeAt(id) ?? 0) >= oldestReadable()
 
 const oldestReadable = () => millis() - READABLE_DAYS * DAY_MILLISECONDS
 

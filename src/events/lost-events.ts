@@ -29,7 +29,7 @@ export async function noteLostEvents(tx: Tx): Promise<LostEvents> {
   const { id, position } = events
   const [newest] = await tx.select({ id }).from(events).orderBy(desc(id)).limit(1)
   const [last] = await tx.select({ position }).from(events).orderBy(desc(position)).limit(1)
-  const from = isoFrom(newest ? (madeAt(newest.id.slice("evt_".length)) ?? 0) : 0)
+  const from = isoFrom(newest ? (madeAt(newest.id) ?? 0) : 0)
   const gap = { from, until: isoFrom(millis()), position: last?.position ?? 0 }
   const gaps = [...(await lostEvents(tx)), gap].slice(-MOST_GAPS)
   await instanceValues.set(tx, LOST_EVENTS, JSON.stringify(gaps))
@@ -41,7 +41,7 @@ export async function placeOfLost(
   db: Reader,
   event_id: string,
 ): Promise<Pick<typeof events.$inferSelect, "position" | "id"> | undefined> {
-  const at = madeAt(event_id.slice("evt_".length))
+  const at = madeAt(event_id)
   if (at === undefined) return undefined
   const gaps = await lostEvents(db)
   const gap = gaps.find(({ from, until }) => at >= millisFrom(from) && at <= millisFrom(until))

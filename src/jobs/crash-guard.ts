@@ -1,4 +1,5 @@
 import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs"
+import { bytesOfId, uuidOfBytes } from "../core/ids"
 import { log } from "../core/log"
 import { requireFile } from "../core/small-file"
 import { monotonic, sleep } from "../core/time"
@@ -197,7 +198,7 @@ export class CrashGuard {
   }
 
   #put({ number, id, attempt, deaths, alone_deaths, flags }: Slot) {
-    this.#buffer.write(id.replaceAll("-", ""), 0, "hex")
+    this.#buffer.set(bytesOfId(id))
     this.#buffer.writeUInt32LE(attempt, ATTEMPT_AT)
     this.#buffer[DEATHS_AT] = Math.min(deaths, 255)
     this.#buffer[ALONE_DEATHS_AT] = Math.min(alone_deaths, 255)
@@ -236,8 +237,7 @@ function slotsOf(bytes: Buffer): Slot[] {
     const slot = bytes.subarray(at, at + SLOT_BYTES)
     const attempt = slot.readUInt32LE(ATTEMPT_AT)
     if (attempt === 0) continue
-    const hex = slot.toString("hex", 0, ATTEMPT_AT)
-    const id = hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")
+    const id = uuidOfBytes(slot)
     const [deaths = 0, alone_deaths = 0, flags = 0] = slot.subarray(DEATHS_AT)
     slots.push({ number: slots.length, id, attempt, deaths, alone_deaths, flags })
   }

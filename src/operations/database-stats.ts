@@ -1,7 +1,7 @@
 import { eq, getTableName, gte, lt, type SQL, sql } from "drizzle-orm"
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
 import type { Settings } from "../core/config"
-import { firstIdAt } from "../core/ids"
+import { firstEventIdAt, firstIdAt } from "../core/ids"
 import { millis } from "../core/time"
 import { events } from "../events/tables"
 import { fanOuts } from "../fan-out/tables"
@@ -271,4 +271,4 @@ function weightOf(db: Reader, table: SQLiteTable): SQL {
 
 /** Events have their prefix in code only. */
 const idAt = (column: SQLiteColumn, at_ms: number): string =>
-  `${column === events.id ? "evt_" : ""}${firstIdAt(at_ms)}`
+  column === events.id ? firstEventIdAt(at_ms) : firstIdAt(at_ms)

@@ -1,6 +1,6 @@
 import { Column, eq, type SQL, sql } from "drizzle-orm"
 import * as sqlite from "drizzle-orm/sqlite-core"
-import { bytesOfId, notAnId, shownId } from "../core/ids"
+import { bytesOfEventId, bytesOfId, shownEventId, shownId } from "../core/ids"
 import type { Reader } from "./store"
 
 /**
@@ -146,25 +146,14 @@ export const id = () => ref().primaryKey()
 export const eventRef = word<string>({
   dataType: () => "blob",
   postgres: "uuid",
-  toDriver: orNull((id: string) => bytesOfId(withoutPrefix(id))),
-  fromDriver: (value: Uint8Array | string) => withPrefix(shownId(value)),
+  toDriver: orNull(bytesOfEventId),
+  fromDriver: shownEventId,
 })
 
 export const eventId = () => eventRef().primaryKey()
 
 /** A primary key that is another text. It sorts by byte on both engines. */
 export const key = () => plainText().primaryKey()
-
-const EVENT = "evt_"
-
-/** Events are shown with a prefix, which the database does not repeat in every row. */
-function withoutPrefix(event_id: string): string {
-  if (event_id === "") return ""
-  if (!event_id.startsWith(EVENT)) throw notAnId(event_id)
-  return event_id.slice(EVENT.length)
-}
-
-const withPrefix = (id: string): string => (id === "" ? "" : EVENT + id)
 
 const MOST_CHARACTERS = 1000
 

@@ -1,7 +1,7 @@
 import { and, eq, gte, inArray, isNotNull, ne, type SQL, sql } from "drizzle-orm"
 import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
 import { conflict } from "../core/errors"
-import { firstIdAt } from "../core/ids"
+import { firstEventIdAt } from "../core/ids"
 import { millisFrom, now } from "../core/time"
 import { isTest } from "../events/emit"
 import * as feed from "../events/feed"
@@ -328,4 +328,4 @@ const isWithin = (created_at: SQLiteColumn, type: SQLiteColumn, query: Query) =>
   )
 
 const fromId = (since: string) =>
-  and(eq(events.position, 0), gte(events.id, `evt_${firstIdAt(millisFrom(since) - SKEW_MS)}`))
+  and(eq(events.position, 0), gte(events.id, firstEventIdAt(millisFrom(since) - SKEW_MS)))

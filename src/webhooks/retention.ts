@@ -1,5 +1,5 @@
 import { and, asc, eq, gt, inArray, lt, lte, notExists, notInArray, type SQL } from "drizzle-orm"
-import { firstIdAt } from "../core/ids"
+import { firstEventIdAt, firstIdAt } from "../core/ids"
 import { millis, millisFrom, now } from "../core/time"
 import { behind, type FeedPosition } from "../events/feed"
 import { events } from "../events/tables"
@@ -108,7 +108,7 @@ export async function purgeEvents(
   const ours = and(eq(project_id, old.project_id), after && behind(after))
   const next = store.read.select({ id, position }).from(events).where(ours)
   const rows = await next.orderBy(asc(position), asc(id)).limit(BATCH)
-  const end = `evt_${firstIdAt(millisFrom(before))}`
+  const end = firstEventIdAt(millisFrom(before))
   const over = rows.filter((row) => row.id < end)
   const ids = over.map((row) => row.id)
   if (ids.length > 0) await store.tx((tx) => removeUnneeded(tx, ids))
