@@ -8,9 +8,13 @@ import { changeUnclaimed } from "../jobs/claims"
 import { fieldsOf } from "../lib/record-fields"
 import { textFromHtml } from "../lib/text-from-html"
 import { isShared, type SharedContent } from "../messages/contents"
-import { asTheyStand, type MessageView } from "../messages/live-status"
 import * as messageList from "../messages/message-list"
-import { lookupIn, type MessageListFilter } from "../messages/message-list"
+import {
+  asTheyStand,
+  lookupIn,
+  type MessageListFilter,
+  type MessageView,
+} from "../messages/message-list"
 import { keepsContent } from "../messages/message-retention"
 import { messageRows } from "../messages/pipeline"
 import { cancel as cancelMessage } from "../messages/settle"

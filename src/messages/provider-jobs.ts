@@ -15,7 +15,7 @@ import { ProviderError, type ProviderKind } from "../providers/provider"
 import { type ConfigRow, INSTANCE, providerConfigs } from "../providers/tables"
 import { rowById } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
-import { isClaimed } from "./live-status"
+import { isClaimed } from "./message-list"
 import { messageRows } from "./pipeline"
 import { messages } from "./tables"
 

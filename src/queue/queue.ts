@@ -5,7 +5,7 @@ import { pauseReason, providerHold, underHold } from "../jobs/holds"
 import { pausedQueues } from "../jobs/tables"
 import { HELD, RESTORE_HOLD, RESTORE_REASON } from "../jobs/work-item"
 import { isHeld, isLeased, isReady } from "../jobs/work-rows"
-import { isClaimed } from "../messages/live-status"
+import { isClaimed } from "../messages/message-list"
 import { messageRows } from "../messages/pipeline"
 import {
   isScheduled,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { newId } from "../../src/core/ids"
 import { explained, STAGES } from "../../src/emails/stages"
-import type { MessageView } from "../../src/messages/live-status"
+import type { MessageView } from "../../src/messages/message-list"
 import { bounced, deliverAll } from "../harness/delivery"
 import { mail } from "../harness/mail"
 import type { TestProject } from "../harness/service"
