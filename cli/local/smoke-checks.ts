@@ -149,123 +149,87 @@ export interface SmokeCheck {
   run(box: SmokeBox): Promise<unknown>
 }
 
+const check = (name: string, about: string, run: SmokeCheck["run"]): SmokeCheck => {
+  return { name, about, run }
+}
+
 /** In the order in which they run. When the first fails, the rest is not tried. */
 export const SMOKE_CHECKS: readonly SmokeCheck[] = [
-  {
-    name: "start",
-    about: "the server starts in an empty folder and is ready",
-    async run(box) {
-      await box.start("--data-dir", box.folder("box"))
-      await box.run("status")
-    },
-  },
-  {
-    name: "send",
-    about: "an email that the API accepts is delivered",
-    async run(box) {
-      await box.send("ann@mailbox.test", "--subject", "Smoke", "--text", "send", "--wait")
-      await box.caught("ann@mailbox.test", "Smoke")
-    },
-  },
-  {
-    name: "webhook",
-    about: "an event reaches a webhook with a right signature",
-    async run(box) {
-      const { promise: heard, resolve } = Promise.withResolvers<Heard>()
-      using receiver = Bun.serve({
-        hostname: "127.0.0.1",
-        port: 0,
-        fetch: async (request) => {
-          resolve({ headers: request.headers.toJSON(), body: await request.text() })
-          return new Response("ok")
-        },
-      })
-      const hook = ["webhooks", "create", receiver.url.href, "--event", "email.delivered"]
-      const { secret } = await box.run<{ secret: string }>(...hook)
-      const { id } = await box.send("bob@mailbox.test", "--subject", "Smoke", "--text", "webhook")
-      const { headers, body } = await box.inTime(heard, "delivery came")
-      const signature = verify({ secret, headers, body, now_seconds: millis() / 1000 })
-      if (signature !== "ok") throw new Error(`the signature of the delivery is ${signature}`)
-      const { type, data } = JSON.parse(body)
-      if (type !== "email.delivered" || data.message_id !== id)
-        throw new Error(`the delivery is ${type} of ${data.message_id}, not of ${id}`)
-    },
-  },
-  {
-    name: "template",
-    about: "a template is stored, rendered and sent",
-    async run(box) {
-      const file = box.folder("smoke.html")
-      await Bun.write(file, "<p>Hello {{name}}</p>")
-      const text = ["--subject", "Order {{number}}", "--html-file", file]
-      await box.run("templates", "create", "--name", "smoke", ...text)
-      const values = ["--var", "number=1042", "--var", "name=<Ann>"]
-      const mail = ["--template", "smoke", ...values, "--wait"]
-      const { html } = await box.send("tim@mailbox.test", ...mail)
-      if (!html?.includes("Hello &lt;Ann&gt;")) throw new Error(`the html is ${html}`)
-      await box.caught("tim@mailbox.test", "Order 1042")
-    },
-  },
-  {
-    name: "submission",
-    about: "an email that comes by SMTP with login is delivered",
-    async run(box) {
-      const address = `127.0.0.1:${box.ready.smtp.submission}`
-      const mail = ["--from", SENDER, "--to", "sue@mailbox.test", "--subject", "Submitted"]
-      await box.run("smtp", "test", address, ...mail, "--insecure")
-      await box.caught("sue@mailbox.test", "Submitted")
-    },
-  },
-  {
-    name: "inbound",
-    about: "an email from a stranger is received and read",
-    async run(box) {
-      const [address, to] = [`127.0.0.1:${box.ready.smtp.inbound}`, `postmaster@${HOST}`]
-      const mail = ["--from", "eve@stranger.test", "--to", to, "--subject", "Received"]
-      await box.run("smtp", "test", address, ...mail, "--tls", "none", "--no-login")
-      await box.run("inbound", "wait", "--to", to)
-    },
-  },
-  {
-    name: "backup",
-    about: "a backup is made beside the server, and verified",
-    async run(box) {
-      const mail = ["--subject", "Held", "--text", "held", "--schedule-at", HELD_FOR]
-      const { id, scheduled_at } = await box.send("zoe@mailbox.test", ...mail)
-      const folder = ["--data-dir", box.folder("box")]
-      const { path } = await box.run<{ path: string }>("backup", "create", ...folder)
-      await box.run("backup", "verify", path, ...folder)
-      box.kept = { path, id, due: Date.parse(scheduled_at ?? "") }
-    },
-  },
-  {
-    name: "stop",
-    about: "the server stops in order",
-    run: (box) => box.stop(),
-  },
-  {
-    name: "restore",
-    about: "the backup is restored, and its open email is held",
-    async run(box) {
-      const { path, id, due } = keptIn(box)
-      const folder = ["--data-dir", box.folder("restored")]
-      await box.run("restore", path, "--master-key", box.folder("box/master.key"), ...folder)
-      await box.start("--new-key", ...folder)
-      await pause(Math.max(0, due + LATE_MILLISECONDS - millis()))
-      const { status } = await box.run<Components["Email"]>("emails", "get", id)
-      if (status !== "queued") throw new Error(`the held email is ${status}`)
-    },
-  },
-  {
-    name: "release",
-    about: "the held email is released and delivered",
-    async run(box) {
-      const words = ["queue", "resume", "held_after_restore", "--where", "kind=email"]
-      await box.run(...words, "--data-dir", box.folder("restored"))
-      await box.caught("zoe@mailbox.test", "Held")
-      await box.stop()
-    },
-  },
+  check("start", "the server starts in an empty folder and is ready", async (box) => {
+    await box.start("--data-dir", box.folder("box"))
+    await box.run("status")
+  }),
+  check("send", "an email that the API accepts is delivered", async (box) => {
+    await box.send("ann@mailbox.test", "--subject", "Smoke", "--text", "send", "--wait")
+    await box.caught("ann@mailbox.test", "Smoke")
+  }),
+  check("webhook", "an event reaches a webhook with a right signature", async (box) => {
+    const { promise: heard, resolve } = Promise.withResolvers<Heard>()
+    using receiver = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      fetch: async (request) => {
+        resolve({ headers: request.headers.toJSON(), body: await request.text() })
+        return new Response("ok")
+      },
+    })
+    const hook = ["webhooks", "create", receiver.url.href, "--event", "email.delivered"]
+    const { secret } = await box.run<{ secret: string }>(...hook)
+    const { id } = await box.send("bob@mailbox.test", "--subject", "Smoke", "--text", "webhook")
+    const { headers, body } = await box.inTime(heard, "delivery came")
+    const signature = verify({ secret, headers, body, now_seconds: millis() / 1000 })
+    if (signature !== "ok") throw new Error(`the signature of the delivery is ${signature}`)
+    const { type, data } = JSON.parse(body)
+    if (type !== "email.delivered" || data.message_id !== id)
+      throw new Error(`the delivery is ${type} of ${data.message_id}, not of ${id}`)
+  }),
+  check("template", "a template is stored, rendered and sent", async (box) => {
+    const file = box.folder("smoke.html")
+    await Bun.write(file, "<p>Hello {{name}}</p>")
+    const text = ["--subject", "Order {{number}}", "--html-file", file]
+    await box.run("templates", "create", "--name", "smoke", ...text)
+    const values = ["--var", "number=1042", "--var", "name=<Ann>"]
+    const mail = ["--template", "smoke", ...values, "--wait"]
+    const { html } = await box.send("tim@mailbox.test", ...mail)
+    if (!html?.includes("Hello &lt;Ann&gt;")) throw new Error(`the html is ${html}`)
+    await box.caught("tim@mailbox.test", "Order 1042")
+  }),
+  check("submission", "an email that comes by SMTP with login is delivered", async (box) => {
+    const address = `127.0.0.1:${box.ready.smtp.submission}`
+    const mail = ["--from", SENDER, "--to", "sue@mailbox.test", "--subject", "Submitted"]
+    await box.run("smtp", "test", address, ...mail, "--insecure")
+    await box.caught("sue@mailbox.test", "Submitted")
+  }),
+  check("inbound", "an email from a stranger is received and read", async (box) => {
+    const [address, to] = [`127.0.0.1:${box.ready.smtp.inbound}`, `postmaster@${HOST}`]
+    const mail = ["--from", "eve@stranger.test", "--to", to, "--subject", "Received"]
+    await box.run("smtp", "test", address, ...mail, "--tls", "none", "--no-login")
+    await box.run("inbound", "wait", "--to", to)
+  }),
+  check("backup", "a backup is made beside the server, and verified", async (box) => {
+    const mail = ["--subject", "Held", "--text", "held", "--schedule-at", HELD_FOR]
+    const { id, scheduled_at } = await box.send("zoe@mailbox.test", ...mail)
+    const folder = ["--data-dir", box.folder("box")]
+    const { path } = await box.run<{ path: string }>("backup", "create", ...folder)
+    await box.run("backup", "verify", path, ...folder)
+    box.kept = { path, id, due: Date.parse(scheduled_at ?? "") }
+  }),
+  check("stop", "the server stops in order", (box) => box.stop()),
+  check("restore", "the backup is restored, and its open email is held", async (box) => {
+    const { path, id, due } = keptIn(box)
+    const folder = ["--data-dir", box.folder("restored")]
+    await box.run("restore", path, "--master-key", box.folder("box/master.key"), ...folder)
+    await box.start("--new-key", ...folder)
+    await pause(Math.max(0, due + LATE_MILLISECONDS - millis()))
+    const { status } = await box.run<Components["Email"]>("emails", "get", id)
+    if (status !== "queued") throw new Error(`the held email is ${status}`)
+  }),
+  check("release", "the held email is released and delivered", async (box) => {
+    const words = ["queue", "resume", "held_after_restore", "--where", "kind=email"]
+    await box.run(...words, "--data-dir", box.folder("restored"))
+    await box.caught("zoe@mailbox.test", "Held")
+    await box.stop()
+  }),
 ]
 
 /** How long the email waits that is open in the backup. */

@@ -88,52 +88,35 @@ const OTHER_SECRET = `whsec_${Buffer.alloc(32, 7).toString("base64")}`
 /** More than the five minutes that receivers are to allow. */
 const STALE_SECONDS = 600
 
+const plan = (
+  name: string,
+  about: string,
+  expected: Plan["expected"],
+  send: Plan["send"],
+): Plan => {
+  return { name, about, expected, send }
+}
+
 /** In this order: the duplicate repeats the good one. */
 const PLANS: Plan[] = [
-  { name: "good", about: "valid signature", expected: "2xx", send: (sample) => signed(sample) },
+  plan("good", "valid signature", "2xx", (sample) => signed(sample)),
+  plan("tampered", "body changed after signing", "4xx", (sample) => {
+    const { headers, body } = signed(sample)
+    return { headers, body: body.replace('"amount":1', '"amount":1000') }
+  }),
+  plan("forged", "signed with another secret", "4xx", (sample) =>
+    signed({ ...sample, secret: OTHER_SECRET }),
+  ),
+  plan("unsigned", "no signature", "4xx", ({ body }) => ({ headers: CONTENT, body })),
+  plan("stale", "valid, but ten minutes old", "4xx", (sample) => signed(sample, STALE_SECONDS)),
   {
-    name: "tampered",
-    about: "body changed after signing",
-    expected: "4xx",
-    send(sample) {
-      const { headers, body } = signed(sample)
-      return { headers, body: body.replace('"amount":1', '"amount":1000') }
-    },
-  },
-  {
-    name: "forged",
-    about: "signed with another secret",
-    expected: "4xx",
-    send: (sample) => signed({ ...sample, secret: OTHER_SECRET }),
-  },
-  {
-    name: "unsigned",
-    about: "no signature",
-    expected: "4xx",
-    send: ({ body }) => ({ headers: CONTENT, body }),
-  },
-  {
-    name: "stale",
-    about: "valid, but ten minutes old",
-    expected: "4xx",
-    send: (sample) => signed(sample, STALE_SECONDS),
-  },
-  {
-    name: "duplicate",
-    about: "same event and id again",
-    expected: "2xx",
+    ...plan("duplicate", "same event and id again", "2xx", (sample) => signed(sample)),
     note: "this test cannot see if the receiver acted twice; it must act once",
-    send: (sample) => signed(sample),
   },
-  {
-    name: "slow",
-    about: "valid, body takes two seconds",
-    expected: "2xx",
-    send({ secret }) {
-      const { headers, body } = signed(sampleOf(secret))
-      return { headers, body: dripping(body) }
-    },
-  },
+  plan("slow", "valid, body takes two seconds", "2xx", ({ secret }) => {
+    const { headers, body } = signed(sampleOf(secret))
+    return { headers, body: dripping(body) }
+  }),
 ]
 
 type Sample = ReturnType<typeof sampleOf>
