@@ -43,10 +43,10 @@ import {
   subscriberErased,
 } from "./operations/erase-subscriber"
 import { erasedFiles } from "./operations/erased-rows"
+import { masterKeyFollower } from "./operations/master-key"
 import { moveRest, subscriberMerged } from "./operations/merged-messages"
 import { fileWatch, type NightlyCheck } from "./operations/nightly-check"
 import { type PurgeParts, purgeAccountNow, purgeProjectNow } from "./operations/purge"
-import { masterKeyFollower } from "./operations/rotate-master-key"
 import { tidyRounds } from "./operations/tidy"
 import * as providerAlerts from "./providers/alerts"
 import { providerFeedback } from "./providers/callbacks"

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto"
-import type { RotatedKey } from "../../src/operations/rotate-master-key"
+import type { RotatedKey } from "../../src/operations/master-key"
 import type { Action } from "../lib/context"
 import { usage } from "../lib/errors"
 import { readText } from "../lib/input"
@@ -72,7 +72,7 @@ export const lostKey: Action<LostFlags> = async (context, options) => {
   const { data_dir, "security.master_key": master_key } = loaded.values
   const lost = await withStore(loaded, { begin: "never" }, async (store) => {
     const { MasterKeyError, openSecrets } = await import("../../src/core/secrets")
-    const { acceptLostKey, lostSecrets } = await import("../../src/operations/lost-key")
+    const { acceptLostKey, lostSecrets } = await import("../../src/operations/master-key")
     if (options.accept) return acceptLostKey(store, openSecrets({ data_dir, master_key }))
     try {
       return await lostSecrets(store, openSecrets({ data_dir, master_key, make: false }))

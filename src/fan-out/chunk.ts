@@ -15,7 +15,7 @@ import type { Reader, Tx } from "../store/store"
 import type { SendDecision } from "../subscribers/decision"
 import { limitsForUpdate, type SendBucket, takeFromBucket } from "../tenancy/quotas"
 import { audienceSourceOf, nextRange, type WalkedRecipient } from "./audience-source"
-import { FOUND, sentName, skippedName } from "./fan-out-counts"
+import { FOUND, sentName, skippedName } from "./fan-out"
 import { type FanOutRow, fanOutParts, fanOuts } from "./tables"
 
 export interface ChannelPlan {

@@ -8,19 +8,25 @@ import { underHold } from "../jobs/holds"
 import { DROPPED, enqueue, type JobKind, jobRows, type NewWork } from "../jobs/jobs"
 import { jobs } from "../jobs/tables"
 import { PRIORITIES, RESTORE_HOLD, type RetrySchedule } from "../jobs/work-item"
-import type { AudienceChannel } from "../lib/preferences"
+import { AUDIENCE_CHANNELS, type AudienceChannel } from "../lib/preferences"
 import { fieldsOf } from "../lib/record-fields"
 import { refuseFrozen } from "../messages/accept"
 import { keepShared, type SharedValues } from "../messages/contents"
-import type { ChannelPlanner, FrozenIntent, Planners, PreparedChannel } from "../messages/planner"
+import {
+  type ChannelPlanner,
+  type FrozenIntent,
+  type Planners,
+  type PreparedChannel,
+  SKIP_REASONS,
+  type SkipReason,
+} from "../messages/planner"
 import { findAudience } from "../messages/send-fields"
 import { forUpdate } from "../store/columns"
-import { bumpAll } from "../store/counters"
+import { bumpAll, type Totals, totalsOf } from "../store/counters"
 import { rowById, rowForUpdate } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import type { TemplateSources } from "../templates/render-templates-task"
 import { projectName } from "../templates/rendering"
-import { countsOf, foundOf, skippedName } from "./fan-out-counts"
 import { Publish, type PublishIntent } from "./publish-input"
 import { type FanOutRow, type FanOutStatus, fanOutParts, fanOuts } from "./tables"
 
@@ -289,4 +295,66 @@ export async function completeIfDone(tx: Tx, id: string): Promise<void> {
       timestamp: completed_at,
     },
   })
+}
+
+interface ChannelCounts {
+  planned: number
+  sent: number
+  skipped: Record<SkipReason, number>
+  failed: number
+}
+
+/** Recipients that the walk has met. The rest of the audience left before it came. */
+export const FOUND = "found"
+
+export const sentName = (channel: AudienceChannel) => `${channel}.sent`
+
+export const skippedName = (channel: AudienceChannel, reason: SkipReason) =>
+  `${channel}.skipped.${reason}`
+
+/** What settling counts (`messages/change.ts`). */
+const failedName = (channel: AudienceChannel) => `${channel}.failed`
+
+const NAMES = [
+  FOUND,
+  ...AUDIENCE_CHANNELS.flatMap((channel) => [
+    sentName(channel),
+    failedName(channel),
+    ...SKIP_REASONS.map((reason) => skippedName(channel, reason)),
+  ]),
+]
+
+async function countsOf(
+  db: Reader,
+  rows: Pick<FanOutRow, "id" | "audience" | "channels">[],
+): Promise<Map<string, Partial<Record<AudienceChannel, ChannelCounts>>>> {
+  const ids = rows.map(({ id }) => id)
+  const totals = await totalsOf(db, ids, NAMES)
+  return new Map(
+    rows.map(({ id, audience, channels }) => {
+      const sums = totals.get(id) ?? new Map()
+      const counts = channels.map((channel) => [channel, channelCounts(sums, channel, audience)])
+      return [id, Object.fromEntries(counts)]
+    }),
+  )
+}
+
+function channelCounts(
+  sums: Totals,
+  channel: AudienceChannel,
+  audience: number | null,
+): ChannelCounts {
+  const countOf = (name: string) => sums.get(name) ?? 0
+  const skipped = SKIP_REASONS.map((reason) => [reason, countOf(skippedName(channel, reason))])
+  return {
+    planned: audience ?? 0,
+    sent: countOf(sentName(channel)),
+    skipped: Object.fromEntries(skipped),
+    failed: countOf(failedName(channel)),
+  }
+}
+
+async function foundOf(db: Reader, id: string): Promise<number> {
+  const totals = await totalsOf(db, [id], [FOUND])
+  return totals.get(id)?.get(FOUND) ?? 0
 }

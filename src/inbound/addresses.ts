@@ -7,7 +7,7 @@ import { type MailTokenKind, readLocalPart } from "../lib/mail-token"
 import { messages } from "../messages/tables"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
-import { routeFor } from "./route-match"
+import { routeFor } from "./inbound-route"
 
 /** Whose mail it is, where the address alone says so. */
 interface MailOwner {

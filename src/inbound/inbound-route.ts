@@ -1,21 +1,15 @@
 import type { Static } from "@sinclair/typebox"
+import { asc, eq } from "drizzle-orm"
 import { fail, invalid, type Problems } from "../core/errors"
 import { newId } from "../core/ids"
 import type { Caller } from "../identity/caller"
 import { noun } from "../identity/noun"
-import { comparable, notOneAddress, parseMailbox } from "../lib/address"
+import { comparable, isMailbox, notOneAddress, parseMailbox } from "../lib/address"
+import { cached } from "../store/cached"
 import type { Reader, Tx } from "../store/store"
 import * as accounts from "../tenancy/accounts"
 import * as webhooks from "../webhooks/webhooks"
 import { MOST_HOPS, wasForwardedFrom } from "./forward"
-import {
-  comparableMatch,
-  type InboundRoute,
-  inOrder,
-  matching,
-  type RouteRule,
-  readRoutes,
-} from "./route-match"
 import type * as schemas from "./schemas"
 import { type InboundRow, inboundRoutes, type RouteAction } from "./tables"
 
@@ -162,4 +156,70 @@ export async function refuseReturn(db: Reader, row: InboundRow, to: string): Pro
   if (!addresses.includes(row.to_email) && !wasForwardedFrom(row, comparable(to))) return
   const said = `A forward to ${to} would bring this mail back: it came to ${row.to_email}, or it was forwarded from there before.`
   throw invalid("to", "invalid", said)
+}
+
+export type InboundRoute = typeof inboundRoutes.$inferSelect
+
+type RouteRule = Omit<InboundRoute, "created_at" | "updated_at">
+
+/** How long another node may go on believing what this one knows to have changed. */
+const TRUSTED_MS = 1000
+
+const routesOf = cached<InboundRoute[]>({ tables: ["inbound_routes"], most: 1000 })
+
+/**
+ * The route of the project for an address in comparable form, or undefined. The lowest priority number is first;
+ * among equal numbers the longer match, then the older route.
+ */
+export async function routeFor(
+  db: Reader,
+  project_id: string,
+  address: string,
+): Promise<InboundRoute | undefined> {
+  const routes = await routesOf(db, project_id, () => readRoutes(db, project_id), TRUSTED_MS)
+  return matching(routes, address)
+}
+
+/** The first of them that matches. */
+const matching = <Rule extends RouteRule>(routes: readonly Rule[], address: string) =>
+  routes.find(({ match_to }) => isMatch(match_to, address))
+
+/** All of a project, in the order in which they decide. */
+async function readRoutes(db: Reader, project_id: string): Promise<InboundRoute[]> {
+  const ours = eq(inboundRoutes.project_id, project_id)
+  return inOrder(await db.select().from(inboundRoutes).where(ours).orderBy(asc(inboundRoutes.id)))
+}
+
+/** Routes that rise by their ids, in the order in which they decide. */
+const inOrder = <Rule extends RouteRule>(rows: Rule[]): Rule[] =>
+  rows.sort((one, other) => one.priority - other.priority || detail(other) - detail(one))
+
+/** An exact address says most, then the one with the longest text before `*`. */
+const detail = ({ match_to }: RouteRule) =>
+  match_to.includes("*") ? match_to.indexOf("*") : Number.MAX_SAFE_INTEGER
+
+/** `match` is an address of which `*` stands for any text at the end of the local part. */
+export function isMatch(match: string, address: string): boolean {
+  const { local, domain } = split(match)
+  const given = split(address)
+  if (domain !== given.domain) return false
+  if (local === "*") return true
+  if (!local.endsWith("+*")) return local === given.local
+  return given.local.startsWith(local.slice(0, -1))
+}
+
+function split(address: string) {
+  const at = address.lastIndexOf("@")
+  return { local: address.slice(0, at), domain: address.slice(at + 1) }
+}
+
+/**
+ * What a route may match, in comparable form: an address, `name+*@domain` or `*@domain`. Undefined for
+ * every other text.
+ */
+export function comparableMatch(text: string): string | undefined {
+  const given = text.trim()
+  const sample = given.replace(/^\*@/, "any@").replace(/\+\*@/, "+any@")
+  if (sample.includes("*") || !isMailbox(sample)) return undefined
+  return comparable(given)
 }

@@ -11,8 +11,8 @@ import { deliveryOf, plan } from "../webhooks/route-events"
 import { webhooks } from "../webhooks/tables"
 import { forwardOf, wasForwarded } from "./forward"
 import { ownAddress } from "./inbound-reply"
+import { routeFor } from "./inbound-route"
 import { wholeContent } from "./raw-mail"
-import { routeFor } from "./route-match"
 import type { InboundContent, InboundRow, StoredElsewhere } from "./tables"
 
 export interface RouteParts {

@@ -27,7 +27,7 @@ import { type FirstOwner, type SetupParts, setupResponse } from "../tenancy/setu
 import { requestBackup } from "./backup/backup-job"
 import type { Backups } from "./backup/create-backup"
 import { changeHeld, type HeldOrder } from "./held-work"
-import { rotateMasterKey } from "./rotate-master-key"
+import { rotateMasterKey } from "./master-key"
 
 /** Names the run of a server: of this process. It proves that HTTP and the admin socket lead to the same one. */
 export const RUN_ID = newId()

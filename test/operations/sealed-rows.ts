@@ -1,6 +1,6 @@
 import { keyIdOf, openSecrets, type Secrets } from "../../src/core/secrets"
 import { requireMasterKey } from "../../src/operations/instance"
-import { sealedRows } from "../../src/operations/rotate-master-key"
+import { sealedRows } from "../../src/operations/master-key"
 import { SEALED_COLUMNS } from "../../src/operations/sealed-columns"
 import type { Store } from "../../src/store/store"
 import { webhooks } from "../../src/webhooks/tables"

@@ -17,7 +17,7 @@ import { requireKnownVersion, requireSound } from "../backup/verify-archive"
 import { leaveFolder, MARK_FILE, raiseMarkAboveAll } from "../database-mark"
 import { requireFolders } from "../folder-owner"
 import { MASTER_KEY, NEXT_MASTER_KEY, PREVIOUS_KEY, WrongMasterKey } from "../instance"
-import { rotateMasterKey } from "../rotate-master-key"
+import { rotateMasterKey } from "../master-key"
 import { type ChangedCopy, changeCopy, lostEventsAt } from "./copy-changes"
 import { blobsDir, requireEmptyTarget, requireNoRows, requireRoom } from "./restore-target"
 

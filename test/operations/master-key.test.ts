@@ -14,12 +14,13 @@ import {
   NEXT_MASTER_KEY,
   requireMasterKey,
 } from "../../src/operations/instance"
-import { acceptLostKey, lostSecrets } from "../../src/operations/lost-key"
 import {
+  acceptLostKey,
+  lostSecrets,
   masterKeyFollower,
   rotateMasterKey,
   sealedRows,
-} from "../../src/operations/rotate-master-key"
+} from "../../src/operations/master-key"
 import { SEALED_COLUMNS } from "../../src/operations/sealed-columns"
 import * as instanceValues from "../../src/store/instance-values"
 import { webhooks } from "../../src/webhooks/tables"
@@ -299,7 +300,7 @@ describe("the list of sealed columns", () => {
     "src/mailbox/mail-page.ts", // in addresses that end within minutes
     "src/mailbox/mailbox.ts",
     "src/operations/erase-subscriber.ts",
-    "src/operations/rotate-master-key.ts",
+    "src/operations/master-key.ts",
     "src/providers/credentials.ts",
     "src/signing-keys/signing-keys.ts",
     "src/tenancy/setup.ts",
