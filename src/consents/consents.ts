@@ -108,7 +108,7 @@ export function after(
 const insertConsents = newRowInserter(consents, "id")
 
 /** The place of the last record of a chain. */
-export async function lastOf(
+async function lastOf(
   db: Reader,
   { project_id, subscriber_id, address }: ChainOwner,
 ): Promise<ChainPosition> {

@@ -11,7 +11,7 @@ import { addUnsubscribe, removeUnsubscribes } from "./subscriber-choices"
 import type { UnsubscribeScope } from "./unsubscribe-links"
 
 /** More subscribers of one address are not changed by one page. */
-export const MOST_SHARING = 20
+const MOST_SHARING = 20
 
 interface LinkedAddress {
   project_id: string

@@ -123,7 +123,7 @@ const chainRoutes = ({ store, cursors, secrets }: ConsentParts): AnyRoute[] => [
 const LONGEST_REASON = 500
 const LONGEST_PROOF = 2000
 
-export const SOURCES = ["api", "page", "one_click", "sms", "import"] as const
+const SOURCES = ["api", "page", "one_click", "sms", "import"] as const
 
 const channel = () => oneOf(...AUDIENCE_CHANNELS)
 
@@ -139,7 +139,7 @@ const category = () =>
 
 const sample = "newsletter"
 
-export const Unsubscribe = t.Object(
+const Unsubscribe = t.Object(
   {
     id: id(),
     subscriber_id: id(),
@@ -151,20 +151,20 @@ export const Unsubscribe = t.Object(
   { title: "Unsubscribe" },
 )
 
-export const Choice = t.Object({
+const Choice = t.Object({
   channel: channel(),
   category: category(),
   reason: t.Optional(orNull(nameText(LONGEST_REASON))),
 })
 
-export const Resubscribed = t.Object(
+const Resubscribed = t.Object(
   { removed: count(1, "Unsubscribes and suppressions that were removed.") },
   { title: "Resubscribed" },
 )
 
 const HASH = "c1a5298f939e87e8f962a5edfc206918d1e4f5e0d6a2f9c3b7a80f6e5d4c3b2a"
 
-export const Consent = t.Object(
+const Consent = t.Object(
   {
     id: id(),
     subscriber_id: id(),
@@ -194,7 +194,7 @@ export const Consent = t.Object(
   { title: "Consent" },
 )
 
-export const NewConsent = t.Object({
+const NewConsent = t.Object({
   channel: channel(),
   category: category(),
   action: oneOf("granted", "withdrawn"),

@@ -14,7 +14,7 @@ import { unsuppress } from "../suppressions/suppressions"
 import type { SuppressionRow } from "../suppressions/tables"
 import { type ConsentSecrets, type NewConsent, recordConsent, scopeOfChoice } from "./consents"
 
-export type UnsubscribeRow = typeof unsubscribes.$inferSelect
+type UnsubscribeRow = typeof unsubscribes.$inferSelect
 
 /** What a subscriber ends or allows again: a whole channel, or one category of it. */
 interface SubscriberChoice {

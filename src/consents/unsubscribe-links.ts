@@ -16,7 +16,7 @@ export interface UnsubscribeScope {
 }
 
 /** The mail of one kind that one address gets from one project. */
-export interface UnsubscribeSubject {
+interface UnsubscribeSubject {
   project_id: string
   address: string
   scope: UnsubscribeScope

@@ -2,7 +2,7 @@ import { type Observable, observable } from "./observable"
 import { findPage } from "./page-paths"
 
 /** Where the page is: the path, and the query without its question mark. */
-export interface Position {
+interface Position {
   path: string
   query: string
 }

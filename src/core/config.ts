@@ -202,10 +202,10 @@ const withoutPassword = (text: string) =>
     .replace(/(:\/\/[^:/@\s]*:)\S*@/, "$1********@")
     .replace(/([?&]password=)[^&\s"]*/gi, "$1********")
 
-export type Variables = Record<string, string | undefined>
+type Variables = Record<string, string | undefined>
 
 /** One given value and its source. `source` completes "from …". */
-export interface Input {
+interface Input {
   name: string
   raw: unknown
   source: string

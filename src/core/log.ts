@@ -98,7 +98,7 @@ const addedValues = new Map<string, RegExp>()
 export const maskAlso = (look: RegExp): void => void addedValues.set(look.source, look)
 
 /** At most 2 kB of the text, without anything that looks like a secret of ours or of a URL. */
-export function mask(text: string): string {
+function mask(text: string): string {
   const cut = text.length > MOST_CHARACTERS
   const start = cut ? `${text.slice(0, MOST_CHARACTERS).toWellFormed()}…` : text
   const known = secretValues.reduce((cleaned, [look, put]) => cleaned.replace(look, put), start)

@@ -194,7 +194,7 @@ export interface NameServers {
   try_ms: number
 }
 
-export interface NameServer {
+interface NameServer {
   name: string
   /** Undefined where the server has no address that may be asked; `fault` says why. */
   server: Server | undefined

@@ -223,7 +223,7 @@ function fine(result: RecordResult | undefined, answers: ServerAnswer[]) {
 }
 
 /** No server answered about the name, so the state of the record is unknown. */
-export const unanswered = (answers: ServerAnswer[], hint: string): RecordCheck => ({
+const unanswered = (answers: ServerAnswer[], hint: string): RecordCheck => ({
   status: "pending",
   found: [],
   hint,

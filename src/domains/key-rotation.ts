@@ -10,7 +10,7 @@ import type { DomainRow, KeyRow } from "./expected-records"
 import { ED25519_SUFFIX, keyRows, keysOf, type MadeKey, selectorOf } from "./keys"
 import { dkimKeys, domains, type RecordChecks } from "./tables"
 
-export interface Rotation {
+interface Rotation {
   /** Undefined for the next one. */
   selector: string | undefined
   /** One of each algorithm that is published. */

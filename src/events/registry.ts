@@ -43,7 +43,7 @@ export interface EventType {
   example: Example
 }
 
-export interface Example {
+interface Example {
   id: string
   type: string
   api_version: string

@@ -44,7 +44,7 @@ class StreamedEvent {
  * Of other types only the place is kept: to ask for the wanted ones alone would mean to pass by all
  * others again each time.
  */
-export async function* follow(
+async function* follow(
   db: Reader,
   project_id: string,
   from: FeedPosition | undefined,

@@ -207,7 +207,7 @@ async function follow(
   }
 }
 
-export const tooLarge = (limit_bytes: number, received_bytes: number) =>
+const tooLarge = (limit_bytes: number, received_bytes: number) =>
   new ApiError(
     "payload_too_large",
     `The body has ${received_bytes} bytes. This route allows at most ${limit_bytes}.`,

@@ -28,7 +28,7 @@ export interface Listener {
   stop(): Promise<void>
 }
 
-export interface ListenOptions {
+interface ListenOptions {
   host: string
   port: number
   idle_seconds: number

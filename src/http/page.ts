@@ -62,7 +62,7 @@ export interface Page<Row> extends FoundRows<Row> {
 }
 
 /** What a list needs to know of its call. */
-export type ListCall = Pick<Call<unknown, PageQuery>, "request" | "query"> & {
+type ListCall = Pick<Call<unknown, PageQuery>, "request" | "query"> & {
   caller: Pick<Call["caller"], "project_id" | "account_id" | "user_id">
 }
 

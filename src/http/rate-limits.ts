@@ -185,7 +185,7 @@ export const purgeWindows = (store: Store) =>
     tx.delete(rateWindows).where(lt(rateWindows.ends, isoFrom(millis() - KEPT_MILLISECONDS))),
   )
 
-export const WINDOW_SECONDS = 60
+const WINDOW_SECONDS = 60
 const WINDOW_MILLISECONDS = WINDOW_SECONDS * 1000
 const MOST_WINDOWS = 100_000
 

@@ -105,7 +105,7 @@ interface Context {
 }
 
 /** Says why there is no answer: no such path, or a path that names its methods in `Allow`. */
-export function absence(routes: AnyRoute[]) {
+function absence(routes: AnyRoute[]) {
   const shapes = routes.map(({ method, path }) => {
     const form = path.replaceAll(".", "\\.").replaceAll(/\{\w+\}/g, "[^/]+")
     return { method, shape: new RegExp(`^${form}$`) }
@@ -327,7 +327,7 @@ function refuseOther({ route, request, params }: State): void {
 }
 
 /** The caller's own id where it is one, else a new one. */
-export const requestId = ({ headers }: Request) => {
+const requestId = ({ headers }: Request) => {
   const own = headers.get("x-request-id")
   return own && OWN_REQUEST_ID.test(own) ? own : newRequestId()
 }
@@ -350,11 +350,7 @@ const asHeader = (text: string) => text.replace(/[^\x20-\x7e]/gu, "?")
 type Unread = Omit<Call<unknown, unknown, Record<string, string>>, "body" | "query">
 
 /** Reads body and query by the row, tells everything that is wrong with them, then runs it. */
-export function handle(
-  route: AnyRoute,
-  call: Unread,
-  raw: unknown,
-): Promise<RouteAnswer> | RouteAnswer {
+function handle(route: AnyRoute, call: Unread, raw: unknown): Promise<RouteAnswer> | RouteAnswer {
   const problems = new Problems()
   const strict = call.request.headers.get("x-strict") === "1"
   const body = readBody(route, raw, strict, problems)

@@ -66,7 +66,7 @@ function readWanted(wanted: WantedToken, problems: Problems): WantedToken {
   return wanted
 }
 
-export const InboxToken = t.Object(
+const InboxToken = t.Object(
   {
     token: text("eyJhbGciOiJFZERTQSIsInR5cCI6ImluYm94K2p3dCJ9.eyJzdWIiOiIwMTk5YTFjMiJ9.c2ln"),
     subscriber_id: id(),

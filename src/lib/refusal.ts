@@ -1,5 +1,5 @@
 /** What a server said when it refused, live or in a report. */
-export interface Refusal {
+interface Refusal {
   code: number
   /** RFC 3463. */
   enhanced: string | null

@@ -77,7 +77,7 @@ interface ToVerify {
   tolerance_seconds?: number
 }
 
-export type Verdict = "ok" | "bad_signature" | "stale" | "missing"
+type Verdict = "ok" | "bad_signature" | "stale" | "missing"
 
 /**
  * Checks a received delivery in either format; with both, the standard one decides. `missing`: no

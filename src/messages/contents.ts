@@ -24,7 +24,7 @@ const OBJECT_BYTES = 128
 const VALUE_BYTES = 8
 
 /** In bytes, near enough: most of a short content is not its characters. */
-export function sizeOf(content: unknown): number {
+function sizeOf(content: unknown): number {
   if (typeof content === "string") return TEXT_BYTES + Buffer.byteLength(content)
   if (typeof content !== "object" || content === null) return VALUE_BYTES
   let size = OBJECT_BYTES

@@ -5,7 +5,7 @@ import { compressedAnswer } from "./compressed-text"
 import type { EntryName } from "./console-bundle"
 
 /** The bundle as it is served: compressed bytes by hashed name and encoding. */
-export interface ConsoleAssets {
+interface ConsoleAssets {
   entries: Record<EntryName, string>
   /** By page: the names of its scripts. */
   pages: Record<string, string[]>

@@ -15,7 +15,7 @@ import { type PublicJwk, signingKeys } from "./tables"
 const DAY_SECONDS = 86_400
 
 /** A key signs for so long; then a new one does. */
-export const SIGNING_SECONDS = 90 * DAY_SECONDS
+const SIGNING_SECONDS = 90 * DAY_SECONDS
 
 /** No token of these keys lives longer, so for so long the key is published after its last one. */
 export const LONGEST_TOKEN_SECONDS = 7 * DAY_SECONDS
@@ -23,7 +23,7 @@ export const LONGEST_TOKEN_SECONDS = 7 * DAY_SECONDS
 type KeyRow = typeof signingKeys.$inferSelect
 
 /** A key with both halves. */
-export interface TokenSigner {
+interface TokenSigner {
   kid: string
   private_key: KeyObject
 }

@@ -8,7 +8,7 @@ const LF = 10
 const MOST_LINE_BYTES = 2048
 
 /** What no SMTP stream may hold. */
-export type ByteFault = "a bare CR or LF" | "a NUL" | "a line over 2,048 bytes"
+type ByteFault = "a bare CR or LF" | "a NUL" | "a line over 2,048 bytes"
 
 /**
  * Checks what a client sends, chunk by chunk: CR and LF only as a pair, no NUL, and no line over

@@ -22,7 +22,7 @@ import {
 } from "./mail-session"
 import { type SubmitParts, submit } from "./submit"
 
-export interface SubmissionParts extends SubmitParts, TokenVerifiers {
+interface SubmissionParts extends SubmitParts, TokenVerifiers {
   limits: RateLimits
 }
 
@@ -119,7 +119,7 @@ const QUARTER_HOUR_MS = 900_000
  * Lets API keys in by AUTH, whatever the user name. After three failures of a connection, and for
  * fifteen minutes after ten failures of an address, the answer is 421.
  */
-export class SubmissionLogin {
+class SubmissionLogin {
   readonly #guard: Pick<Guard, "admitKey">
   readonly #failures = new WeakMap<MailSession, number>()
   readonly #bans = new AddressBans()

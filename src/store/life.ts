@@ -30,7 +30,7 @@ export type RetentionSetting = "retention.request_log" | "retention.audit_log"
 type ColumnName<Table extends SQLiteTable> = keyof Table["$inferSelect"] & string
 
 /** What holds for the rows of a table, beside its declaration. What others do with rows follows from it. */
-export interface Life<Table extends SQLiteTable = SQLiteTable> {
+interface Life<Table extends SQLiteTable = SQLiteTable> {
   /** Rows with a column `project_id` or `account_id` are found by it, the others by the row that they name. */
   owner: RowOwner
   ends: RowEnd

@@ -319,7 +319,7 @@ function away(url: string, error: unknown, waited_ms: number): DatabaseAway {
 }
 
 /** Without user and password. */
-export function nameOf(url: string): string {
+function nameOf(url: string): string {
   const { host, pathname } = new URL(url)
   return `The Postgres database ${host}${pathname}`
 }

@@ -88,7 +88,7 @@ export interface Store {
   readonly stats: Stats
 }
 
-export interface Stats {
+interface Stats {
   closures: number
   commits: number
 }

@@ -4,7 +4,7 @@ import { codeBlock } from "./frame"
 import { type ApiReference, fieldsOf, fieldTable, withoutReferences } from "./reference"
 
 /** One type of event, as an endpoint receives it. */
-export interface DocEventType {
+interface DocEventType {
   type: string
   about: string
   /** Of its `data`. */

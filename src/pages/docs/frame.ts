@@ -3,7 +3,7 @@ import type { Guide } from "./guides"
 import type { DocArea } from "./reference"
 
 /** What every page of the reference has around it. */
-export interface DocsSurroundings {
+interface DocsSurroundings {
   version: string
   areas: DocArea[]
   guides: Guide[]

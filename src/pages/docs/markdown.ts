@@ -2,7 +2,7 @@ import { html, Markup } from "../html"
 import { lookupGuide } from "./guides"
 
 /** A section of a page: its heading with the text below it. */
-export interface GuideSection {
+interface GuideSection {
   /** As the heading stands in an address. */
   id: string
   heading: string

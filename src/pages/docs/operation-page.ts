@@ -144,7 +144,7 @@ function failurePart(failures: DocFailure[]): Markup {
 const OPEN = html` open`
 
 /** Codes with their causes, by status. */
-export const failureTable = (failures: DocFailure[]): Markup =>
+const failureTable = (failures: DocFailure[]): Markup =>
   html`<div class="fields codes" role="table">${failures.flatMap(({ status, codes }) =>
     codes.map(
       (code) => html`

@@ -4,7 +4,7 @@ import { commandLines } from "./command-lines"
 import { codeBlock } from "./frame"
 
 /** One request in one language, as a whole program that runs as it stands. */
-export interface ProgramExample {
+interface ProgramExample {
   /** The name of the language for people. */
   language: string
   /** Its name in ids and classes. */
