@@ -52,11 +52,6 @@ interface DeliveryFilter {
   since: string | undefined
 }
 
-interface OfWebhook {
-  project_id: string
-  webhook_id: string
-}
-
 export async function named(db: Reader, ids: string[]) {
   if (ids.length === 0) return []
   const rows = db.select(summary).from(deliveries).where(inArray(deliveries.id, ids))
@@ -66,7 +61,7 @@ export async function named(db: Reader, ids: string[]) {
 /** Newest first. The endpoint is one of the project: no condition asks it of each row. */
 export async function list(
   db: Reader,
-  { project_id, webhook_id }: OfWebhook,
+  { project_id, webhook_id }: counts.OfEndpoint,
   { status, event_type, event_id, since }: DeliveryFilter,
   window: ListWindow,
 ): Promise<Page<ReturnType<typeof toResponse>>> {
@@ -99,17 +94,17 @@ export async function list(
   }
 }
 
-const ours = ({ project_id, webhook_id }: OfWebhook) =>
+const ours = ({ project_id, webhook_id }: counts.OfEndpoint) =>
   and(eq(deliveries.project_id, project_id), eq(deliveries.webhook_id, webhook_id))
 
 /** Throws 404. */
-export const find = async (db: Reader, of: OfWebhook, id: string): Promise<DeliveryRow> =>
+export const find = async (db: Reader, of: counts.OfEndpoint, id: string): Promise<DeliveryRow> =>
   (await rowById(db, deliveries, id, ours(of))) ?? missing()
 
 const missing = () => fail("not_found", "There is no such delivery.")
 
 /** The DeliveryDetail record: the last request and its answer, and every attempt. */
-export async function detail(db: Reader, of: OfWebhook, id: string) {
+export async function detail(db: Reader, of: counts.OfEndpoint, id: string) {
   const row = await find(db, of, id)
   const payload = await payloadOf(db, row)
   return fieldsOf(schemas.DeliveryDetail, { ...row, ...toResponse(db, row), payload })
@@ -141,7 +136,7 @@ export const oneMoreAttempt = (trigger: "manual" | "replay") => ({
  * One extra attempt at once, in every status of the endpoint; it does not count for the breaker.
  * Throws 409 while an attempt runs, when the event has expired, and while a restored copy holds it.
  */
-export async function retry(tx: Tx, of: OfWebhook, id: string) {
+export async function retry(tx: Tx, of: counts.OfEndpoint, id: string) {
   const row = (await rowForUpdate(tx, deliveries, id, ours(of))) ?? missing()
   if (isInFlight(tx, row)) {
     conflict(

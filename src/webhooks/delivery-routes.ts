@@ -52,13 +52,13 @@ export const deliveryRoutes = (parts: DeliveryRouteParts): AnyRoute[] => [
 export const by = <const Path extends string>(method: Method, path: Path, status = 200) =>
   projectRow(method, path, method === "GET" ? "webhooks:read" : "webhooks:write", status)
 
-interface OfEndpoint {
+interface CallOfEndpoint {
   project_id: string
   params: { webhook_id: string }
 }
 
 /** The endpoint of the path. Throws 404 where the project has no such endpoint. */
-async function endpointOf(db: Reader, { project_id, params: { webhook_id } }: OfEndpoint) {
+async function endpointOf(db: Reader, { project_id, params: { webhook_id } }: CallOfEndpoint) {
   await webhooks.find(db, project_id, webhook_id)
   return { project_id, webhook_id }
 }
@@ -143,7 +143,7 @@ const readingRoutes = ({ store, cursors }: DeliveryRouteParts): AnyRoute[] => [
 async function list(
   store: Store,
   cursors: Cursors,
-  call: Call<unknown, DeliveryQuery, OfEndpoint["params"]>,
+  call: Call<unknown, DeliveryQuery, CallOfEndpoint["params"]>,
 ) {
   const { query, request } = call
   const problems = new Problems()

@@ -13,7 +13,8 @@ const SHARDS = 8
 
 type Totals = Pick<typeof webhookTotals.$inferSelect, "deliveries" | "open" | "held">
 
-interface OfEndpoint {
+/** Which endpoint of which project. */
+export interface OfEndpoint {
   project_id: string
   webhook_id: string
 }

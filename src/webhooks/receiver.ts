@@ -5,7 +5,7 @@ import type { Secrets } from "../core/secrets"
 import { millis, millisFrom, monotonic, now } from "../core/time"
 import { signedHeaders } from "../lib/signature"
 import { short } from "../store/columns"
-import type { DeliveryError, webhooks } from "./tables"
+import type { DeliveryError, WebhookRow } from "./tables"
 
 export interface RequestSettings {
   secrets: Secrets
@@ -13,19 +13,17 @@ export interface RequestSettings {
   allow_private: readonly string[]
 }
 
-type Endpoint = typeof webhooks.$inferSelect
-
 type Headers = Record<string, string>
 
 /** An endpoint, made ready for any number of attempts. */
 export interface Receiver
-  extends Pick<Endpoint, "id" | "url" | "header_format" | "transform" | "updated_at"> {
+  extends Pick<WebhookRow, "id" | "url" | "header_format" | "transform" | "updated_at"> {
   /** The custom headers, in lower case. Throws for another master key. */
   headers(): Headers
   secrets(): [string, ...string[]]
 }
 
-export function receiverOf({ secrets }: RequestSettings, webhook: Endpoint): Receiver {
+export function receiverOf({ secrets }: RequestSettings, webhook: WebhookRow): Receiver {
   const { id, url, header_format, transform, updated_at } = webhook
   let custom: Headers | undefined
   const headers = () => {
@@ -202,7 +200,7 @@ const headersContext = (webhook_id: string) => `webhooks:${webhook_id}:headers`
  * Returns what signs a delivery at the moment of the call: the current secret, then the previous one
  * while that is valid. Both are opened at the first call, which throws for another master key.
  */
-function signingSecrets(secrets: Secrets, webhook: Endpoint) {
+function signingSecrets(secrets: Secrets, webhook: WebhookRow) {
   const { id, secret, previous_secret, previous_secret_expires_at } = webhook
   const until = previous_secret_expires_at === null ? 0 : millisFrom(previous_secret_expires_at)
   const open = (sealed: string) => secrets.open(sealed, secretContext(id))
@@ -229,7 +227,7 @@ export function sealHeaders(secrets: Secrets, id: string, headers: Headers) {
   }
 }
 
-type SealedHeaders = Pick<Endpoint, "id" | "sealed_headers">
+type SealedHeaders = Pick<WebhookRow, "id" | "sealed_headers">
 
 /** Throws SecretError where the headers were sealed with another master key. */
 const openHeaders = (secrets: Secrets, { id, sealed_headers }: SealedHeaders) =>

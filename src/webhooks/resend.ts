@@ -18,7 +18,7 @@ import { deliveryWakeUp, isHeldByEndpoint, notInFlight } from "./delivery-rows"
 import { count, OF_ENDPOINT } from "./endpoint-counts"
 import { releaseHeld } from "./held"
 import { deliveryOf, endpointsOf, plan, subscribesTo } from "./route-events"
-import { deliveries, webhooks as endpoints } from "./tables"
+import { deliveries, webhooks as endpoints, type WebhookRow } from "./tables"
 import * as webhooks from "./webhooks"
 
 /** Deliveries of one transaction, so that other transactions run between two batches. */
@@ -111,7 +111,7 @@ async function transforming(db: Reader, project_id: string): Promise<Set<string>
 }
 
 /** Releases the held deliveries that did not leave with the activation of their endpoint. */
-export async function replayRest(tx: Tx, caller: Caller, webhook: webhooks.WebhookRow) {
+export async function replayRest(tx: Tx, caller: Caller, webhook: WebhookRow) {
   const everything = { event_types: [], since: null, until: null }
   await start(tx, caller, webhook, "replay", { what: "held", status: [], ...everything })
 }
@@ -121,7 +121,7 @@ type Work = Pick<ResendPayload, "what" | "status"> & ResendRange
 async function start(
   tx: Tx,
   caller: Caller,
-  webhook: webhooks.WebhookRow,
+  webhook: WebhookRow,
   verb: "bulk_retry" | "replay",
   work: Work,
 ): Promise<longJob.Job> {
@@ -178,7 +178,7 @@ async function step(tx: Tx, payload: ResendPayload): Promise<void> {
 
 async function resendBatch(
   tx: Tx,
-  webhook: webhooks.WebhookRow,
+  webhook: WebhookRow,
   payload: ResendPayload,
 ): Promise<{ done: number; failed?: number; after: string | null }> {
   const { ids, after } = await look(tx, walkOf(tx, payload), payload.after, BATCH)
@@ -258,7 +258,7 @@ async function retryAll(tx: Tx, payload: ResendPayload, chosen: string[]) {
  * Plans those of these events that the endpoint would take today, also those from before it was made.
  * An open delivery is left alone, a held one is released, and all other events are sent anew.
  */
-async function replayEvents(tx: Tx, webhook: webhooks.WebhookRow, ids: string[]) {
+async function replayEvents(tx: Tx, webhook: WebhookRow, ids: string[]) {
   const asked = and(eq(events.project_id, webhook.project_id), inArray(events.id, ids))
   const place = new Map(ids.map((id, at) => [id, at]))
   const placeOf = ({ id }: { id: string }) => place.get(id) ?? 0

@@ -9,8 +9,14 @@ import { countAll, countAttempts, waitsForEndpoint } from "./endpoint-counts"
 import { heldUntil } from "./held"
 import type { AttemptOutcome } from "./receiver"
 import { disable, WARN_AT, warn } from "./status"
-import { type AttemptEntry, type DeliveryStatus, deliveries, STATE_OF, webhooks } from "./tables"
-import type { WebhookRow } from "./webhooks"
+import {
+  type AttemptEntry,
+  type DeliveryStatus,
+  deliveries,
+  STATE_OF,
+  type WebhookRow,
+  webhooks,
+} from "./tables"
 
 /** The `last_*` times of an endpoint are exact to the second: a busy one is not written for each delivery. */
 const FRESH_MILLISECONDS = 1000

@@ -11,8 +11,7 @@ import { forgetDeleted } from "./endpoint-counts"
 import { type EndpointChanges, refuseOtherStatus } from "./endpoint-input"
 import { exhaustAll, holdOpen, releaseHeld } from "./held"
 import { replayRest } from "./resend"
-import { type DisabledReason, webhooks as table } from "./tables"
-import type { WebhookRow } from "./webhooks"
+import { type DisabledReason, webhooks as table, type WebhookRow } from "./tables"
 import * as webhooks from "./webhooks"
 
 /** Held deliveries that are released in the transaction that activates. A job releases the others. */
@@ -76,7 +75,7 @@ export async function enable(
   return webhooks.get(tx, caller.project_id, id)
 }
 
-async function activateLogged(tx: Tx, caller: Caller, before: webhooks.WebhookRow) {
+async function activateLogged(tx: Tx, caller: Caller, before: WebhookRow) {
   await activate(tx, before)
   if (before.status === "active") return
   const { status, disabled_reason } = before
@@ -95,12 +94,7 @@ export async function disableByHand(
   return webhooks.get(tx, caller.project_id, id)
 }
 
-async function disableLogged(
-  tx: Tx,
-  caller: Caller,
-  before: webhooks.WebhookRow,
-  reason: ManualReason,
-) {
+async function disableLogged(tx: Tx, caller: Caller, before: WebhookRow, reason: ManualReason) {
   const { status, disabled_reason } = before
   if (disabled_reason === reason) return
   if (!(await disable(tx, before, reason))) {

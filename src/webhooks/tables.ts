@@ -101,6 +101,8 @@ export const webhooks = table(
   },
   (webhook) => [index("webhooks_by_project").on(webhook.project_id, webhook.id)],
 )
+export type WebhookRow = typeof webhooks.$inferSelect
+
 const ROTATE = "`belfry webhooks rotate ID --now`, and give the receiver the new secret"
 life(webhooks, {
   owner: "project",

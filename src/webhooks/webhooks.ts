@@ -19,15 +19,13 @@ import { totalsOf, totalsOfOne } from "./endpoint-counts"
 import type { EndpointChanges, NewEndpoint } from "./endpoint-input"
 import { keepMasked, sealHeaders, secretContext } from "./receiver"
 import * as schemas from "./schemas"
-import { type WebhookStatus, webhooks } from "./tables"
+import { type WebhookRow, type WebhookStatus, webhooks } from "./tables"
 
 const OVERLAP_SECONDS = 86_400
 const HINT_CHARACTERS = 4
 
 /** Of each project. tenancy/resources.ts reads it too. */
 const COUNTER = "webhooks"
-
-export type WebhookRow = typeof webhooks.$inferSelect
 
 /** An endpoint that receives events. Values of its headers may be credentials: the audit log has only their names. */
 const webhook = noun({

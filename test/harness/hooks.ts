@@ -9,11 +9,10 @@ import { newSecret } from "../../src/lib/signature"
 import type { Store } from "../../src/store/store"
 import { openWebhooks } from "../../src/webhooks/open-webhooks"
 import { sealHeaders, secretContext } from "../../src/webhooks/receiver"
-import { deliveries, webhooks } from "../../src/webhooks/tables"
+import { deliveries, type WebhookRow, webhooks } from "../../src/webhooks/tables"
 import { addProject } from "./project-rows"
 import { testStore } from "./store"
 
-export type WebhookRow = typeof webhooks.$inferSelect
 export type DeliveryRow = typeof deliveries.$inferSelect
 
 export interface EndpointOptions extends Partial<Omit<WebhookRow, "id" | "secret">> {
