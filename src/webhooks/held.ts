@@ -89,7 +89,8 @@ export async function exhaust(
 ): Promise<number> {
   const columns = { id, state, owner, ...OF_ENDPOINT }
   const all = tx.select(columns).from(deliveries).where(which).$dynamic()
-  const some = longest ? all.orderBy(run_at, id).limit(longest.most) : all.limit(BATCH)
+  // By time alone, as the index of held ones has it: those that an endpoint's end held together have one time.
+  const some = longest ? all.orderBy(run_at).limit(longest.most) : all.limit(BATCH)
   const rows = await skipLocked(some)
   if (rows.length === 0) return 0
   const ids = rows.map((row) => row.id)
