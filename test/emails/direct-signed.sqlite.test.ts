@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
+import { readLocalPart } from "../../src/core/mail-token"
 import { type KeyOwner, keyRows, makeKeys } from "../../src/domains/keys"
 import { dkimKeys, domains, type RecordCheck } from "../../src/domains/tables"
-import { readLocalPart } from "../../src/lib/mail-token"
 import { testDomain } from "../domains/subject"
 import { mail } from "../harness/mail"
 import { postfixReceiver, withoutReceiver } from "../harness/postfix-receiver"

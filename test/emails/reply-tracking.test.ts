@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { simpleParser } from "mailparser"
-import { localPartFor, readEmailIdHeader, readLocalPart } from "../../src/lib/mail-token"
+import { localPartFor, readEmailIdHeader, readLocalPart } from "../../src/core/mail-token"
 import { deliverAll } from "../harness/delivery"
 import { mail } from "../harness/mail"
 import { NO_NAMES, PLACE, type TestProject, testService } from "../harness/service"

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { asc, eq, ne } from "drizzle-orm"
+import { emailIdHeader, localPartFor } from "../../src/core/mail-token"
 import { events } from "../../src/events/tables"
-import { emailIdHeader, localPartFor } from "../../src/lib/mail-token"
 import { messages } from "../../src/messages/tables"
 import { suppressions } from "../../src/suppressions/tables"
 import { deliverAll } from "../harness/delivery"

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { count } from "drizzle-orm"
+import { localPartFor } from "../../src/core/mail-token"
 import { inboundEmails } from "../../src/inbound/tables"
-import { localPartFor } from "../../src/lib/mail-token"
 import { messages } from "../../src/messages/tables"
 import { ClientLimits } from "../../src/smtp/mail-server-state"
 import { addReceivingDomain } from "../harness/inbound-rows"

@@ -1,4 +1,6 @@
 import { timingSafeEqual } from "node:crypto"
+import { bytesOfId, isUuid, uuidOfBytes } from "./ids"
+import type { Secrets } from "./secrets"
 
 /** 80 bits: forging one token in a trillion tries a second takes thousands of years. */
 const MAC_BYTES = 10
@@ -17,17 +19,15 @@ const PURPOSES: Record<MailTokenKind, string> = {
 }
 const HEADER_PURPOSE = "email id header"
 
-/** Makes MACs, with a key of its own for each purpose, so that the token of one is no token of another. */
-interface Macs {
-  mac(purpose: string, text: string): Uint8Array
-}
+/** Each purpose has a key of its own, so that the token of one is no token of another. */
+type Macs = Pick<Secrets, "mac">
 
 /**
  * The local part of the address for one kind of mail about this message, so that mail which comes there
  * names the message and cannot be made up: kind and `+`, then id and MAC in base32. `message_id` is a UUID.
  */
 export function localPartFor(secrets: Macs, kind: MailTokenKind, message_id: string): string {
-  const id = idBytes(message_id)
+  const id = bytesOfId(message_id)
   const mac = shortened(secrets.mac(PURPOSES[kind], message_id))
   return `${kind}+${base32(Buffer.concat([id, mac]))}`
 }
@@ -41,7 +41,7 @@ export function readLocalPart(
   const bytes = token === undefined ? undefined : unBase32(token, ID_BYTES + MAC_BYTES)
   if (!bytes) return undefined
   const kind = letter as MailTokenKind
-  const message_id = uuidOf(bytes.subarray(0, ID_BYTES))
+  const message_id = uuidOfBytes(bytes)
   const right = shortened(secrets.mac(PURPOSES[kind], message_id))
   if (!timingSafeEqual(bytes.subarray(ID_BYTES), right)) return undefined
   return { kind, message_id }
@@ -52,7 +52,7 @@ export const EMAIL_ID_HEADER = "X-Svc-Email-Id"
 
 /** The value of that header, with a MAC behind the id: `<id>; mac=<16 characters>`. */
 export function emailIdHeader(secrets: Macs, message_id: string): string {
-  if (!UUID.test(message_id)) throw new TypeError(NO_UUID)
+  if (!isUuid(message_id)) throw new TypeError("the header is made for an id")
   return `${message_id}; mac=${base32(shortened(secrets.mac(HEADER_PURPOSE, message_id)))}`
 }
 
@@ -60,26 +60,12 @@ export function emailIdHeader(secrets: Macs, message_id: string): string {
 export function readEmailIdHeader(secrets: Macs, value: string): string | undefined {
   const [, id = "", given = ""] = /^\s*([0-9a-f-]{36})\s*;\s*mac=(\S+)\s*$/i.exec(value) ?? []
   const message_id = id.toLowerCase()
-  if (!UUID.test(message_id) || !MAC_FORM.test(given)) return undefined
+  if (!isUuid(message_id) || !MAC_FORM.test(given)) return undefined
   const right = base32(shortened(secrets.mac(HEADER_PURPOSE, message_id)))
   return timingSafeEqual(Buffer.from(given), Buffer.from(right)) ? message_id : undefined
 }
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
-
-const NO_UUID = "a token is made for a UUID in lower case"
-
-function idBytes(message_id: string): Buffer {
-  if (!UUID.test(message_id)) throw new TypeError(NO_UUID)
-  return Buffer.from(message_id.replaceAll("-", ""), "hex")
-}
-
 const shortened = (mac: Uint8Array) => mac.subarray(0, MAC_BYTES)
-
-const uuidOf = (id: Uint8Array) =>
-  Buffer.from(id)
-    .toString("hex")
-    .replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")
 
 /** RFC 4648, 6, in lower case: mail servers may change the case of a local part. */
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"

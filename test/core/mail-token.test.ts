@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test"
 import { createHmac } from "node:crypto"
-import { isMailbox } from "../../src/lib/address"
 import {
   base32,
   emailIdHeader,
@@ -8,7 +7,8 @@ import {
   readEmailIdHeader,
   readLocalPart,
   unBase32,
-} from "../../src/lib/mail-token"
+} from "../../src/core/mail-token"
+import { isMailbox } from "../../src/lib/address"
 import fc from "../harness/properties"
 
 const secretsWith = (key: string) => ({
