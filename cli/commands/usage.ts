@@ -98,8 +98,8 @@ export const settingRows = [
       return output.record(shown, () => settingLines(shown, paint))
     },
   }),
-  own("set <setting...>", setSettings, {
-    about: "change settings, each as name=value; null restores the default",
+  own("set <name=value...>", setSettings, {
+    about: "change settings; null restores the default",
     word: "sandbox=true",
     example: ["", "default_from=me@example.test inbound.mode=routes"],
   }),

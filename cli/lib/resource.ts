@@ -176,7 +176,7 @@ export function exampleLines(noun: string, { use, parts }: CommandRow): string[]
   const firsts = [parts.word ?? []].flat()
   return [parts.example ?? ""].flat().map((end, at) => {
     let word = firsts[at] ?? firsts[0] // of the first argument alone
-    const words = use.replaceAll(/ [<[](\w+)(?:\.\.\.)?[>\]]/g, (all, name: string) => {
+    const words = use.replaceAll(/ [<[]([\w=]+)(?:\.\.\.)?[>\]]/g, (all, name: string) => {
       const given = word
       word = undefined
       if (given === undefined && all.endsWith("]")) return ""

@@ -211,8 +211,9 @@ const timeoutOf = ({ timeout = 30_000 }: Context) => timeout
 function unreachable(server: string, error: unknown): never {
   if (!(error instanceof SmtpConnectionError)) throw error
   const { kind, message } = error
+  const why = message.replace(`${kind}: `, "")
   const reason =
-    kind === "timeout" ? "The server does not answer." : `The connection failed: ${message}.`
+    kind === "timeout" ? "The server does not answer." : `The connection failed: ${why}.`
   throw new Failure(exits.unreachable, "unreachable", `${server}: ${reason}`, {
     details: { server },
     hint: "check host and port; 465 begins with TLS, 587 with STARTTLS",
