@@ -13,7 +13,7 @@ const FORMS =
   "Choices: <channel>.enabled, <channel>.categories.<slug>, topics.<key>.<channel>, workflows.<key> = on, off or none; quiet_hours.enabled, .start, .end, .timezone, .channels; quiet_hours=none."
 
 /** The body that choices such as `email.categories.news=off` mean. Topic keys may have dots: a channel ends them. */
-export function readChoices(words: readonly string[]): object {
+function readChoices(words: readonly string[]): object {
   let body: Record<string, unknown> = {}
   for (const word of words) {
     const [name = "", ...rest] = word.split("=")

@@ -55,7 +55,7 @@ export const attemptColumns: Columns<Components["EmailAttempt"]> = {
 }
 
 /** Copies that went another way than the email, with the reason: `ben@x.test failed (suppressed_recipient)`. */
-export const copiesText = ({ recipients, status }: Pick<Email, "recipients" | "status">): string =>
+const copiesText = ({ recipients, status }: Pick<Email, "recipients" | "status">): string =>
   (recipients ?? [])
     .filter((one) => one.kind !== "to" && one.status !== status && one.status_reason !== null)
     .map((one) => `${one.email} ${one.status} (${one.status_reason})`)

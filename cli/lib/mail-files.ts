@@ -45,7 +45,7 @@ type ListedFile = {
   size: number
 }
 
-export const fileColumns: Columns<ListedFile> = {
+const fileColumns: Columns<ListedFile> = {
   ID: "id",
   NAME: wide(({ filename }) => filename ?? "unnamed"),
   TYPE: "content_type",

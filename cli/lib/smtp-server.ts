@@ -3,7 +3,7 @@ import { environment } from "./environment"
 import { usage } from "./errors"
 import { submissionPortOf } from "./profiles"
 
-export type TlsMode = "starttls" | "implicit" | "none"
+type TlsMode = "starttls" | "implicit" | "none"
 
 export interface SubmissionServer {
   host: string

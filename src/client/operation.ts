@@ -54,7 +54,7 @@ export interface OperationTypes {
 
 declare const TYPES: unique symbol
 
-export interface TypedOperation<Types extends OperationTypes> extends OperationRow {
+interface TypedOperation<Types extends OperationTypes> extends OperationRow {
   readonly [TYPES]?: Types
 }
 

@@ -16,13 +16,13 @@ export const ENTRIES = {
 export type EntryName = keyof typeof ENTRIES
 
 /** A file of the bundle, compressed in advance. */
-export interface BundledFile {
+interface BundledFile {
   name: string
   brotli: Uint8Array
   gzip: Uint8Array
 }
 
-export interface ConsoleBundle {
+interface ConsoleBundle {
   files: BundledFile[]
   /** The hashed name of each entry. */
   entries: Record<EntryName, string>

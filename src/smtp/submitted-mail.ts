@@ -40,7 +40,7 @@ export interface SubmittedMail
 }
 
 /** The `X-Svc-*` fields that this server acts upon, and the values of the others by name. */
-export interface SubmittedOptions {
+interface SubmittedOptions {
   tags: string[]
   metadata: Record<string, string>
   others: [name: string, value: string][]
