@@ -68,8 +68,8 @@ function valuesOf({ cells }: CsvRecord, columns: readonly Column[]): Map<string,
 const USUAL = 2
 
 /**
- * The columns that fill a field. One that --map names comes before one with the name of the field, and that one
- * before those with a usual name, which have the order of these names.
+ * The columns that fill a field. First comes a column that --map names, then a column with the name of the field.
+ * Columns with a usual name follow, in the order of the usual names.
  */
 function columnsOf(heads: readonly string[], known: CsvColumns): Column[] {
   const usual = new Map(

@@ -131,8 +131,9 @@ async function stopServers({ settings, server, upgrade }: ExchangePlan): Promise
     await stopProcess(found.pid, STOP_MILLISECONDS)
   if (database_url !== null) return
   await pause(LOOK_MILLISECONDS) // a start that did not see the journal has the lock by then
-  const release = await lockWithin(sqlitePath(settings), STOP_MILLISECONDS)
-  release?.()
+  const path = sqlitePath(settings)
+  const release = (await lockWithin(path, STOP_MILLISECONDS)) ?? lockFolder(path) // throws FolderInUse
+  release()
 }
 
 /** Resolves when the new version accepts. Throws when it ends before, or is not ready in time. */

@@ -123,7 +123,7 @@ interface SubmittedEnvelope {
 /**
  * Small and hot: what lists and the pipeline need. One table serves every channel. A message is its own
  * job: while it waits, its work columns say for what. `status` says "queued" until an attempt has
- * ended; whether it is being sent, only its claim says (`live-status.ts`).
+ * ended; whether it is being sent, only its claim says (`message-list.ts`).
  */
 export const messages = table(
   "messages",

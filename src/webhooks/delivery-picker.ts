@@ -196,7 +196,7 @@ export const MOST_OPEN = 100_000
 /** The most that end in one transaction. */
 const BATCH = 500
 
-/** Where other nodes plan deliveries too, the total is looked at again after so many. */
+/** Other nodes may plan deliveries, too. So a node reads the total again after it planned this number. */
 const LOOK_AFTER = 500
 
 const MOST_ENDPOINTS = 10_000

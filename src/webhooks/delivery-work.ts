@@ -284,7 +284,7 @@ export class ConnectionThrottle {
   }
 }
 
-/** The envelopes of these events, as the compact JSON that is sent. By id. */
+/** The envelope of each event by its id. An envelope is the compact JSON that a delivery sends. */
 export async function envelopesOf(db: Reader, event_ids: string[]): Promise<Map<string, string>> {
   const ids = [...new Set(event_ids)]
   if (ids.length === 0) return new Map()

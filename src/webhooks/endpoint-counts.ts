@@ -27,8 +27,8 @@ export const waitsForEndpoint = ({ state, owner }: { state: number; owner: strin
   state === HELD && owner === null
 
 /**
- * Adds to the totals of endpoints, in the transaction that makes, ends, holds or removes their deliveries:
- * `each` for every one of these rows.
+ * Adds `each` to the totals of an endpoint, once for every row of it. Call it in the transaction that makes,
+ * ends, holds or removes these deliveries.
  */
 export const count = (tx: Tx, rows: OfEndpoint[], each: Partial<Totals>): Promise<void> =>
   countAll(

@@ -79,8 +79,8 @@ export const exhaustAll = (tx: Tx, webhook: { id: string }): Promise<number> =>
   exhaust(tx, and(eq(webhook_id, webhook.id), sql`state in (0, 3)`, notInFlight(tx)))
 
 /**
- * Ends up to 500 of these deliveries as `exhausted`, or the `most` that have waited longest, for a reason.
- * Returns how many.
+ * Ends up to 500 of these deliveries as `exhausted`. With `longest` it ends the `most` that have waited longest, and
+ * they keep `last_error` as the reason. Returns how many.
  */
 export async function exhaust(
   tx: Tx,
