@@ -50,7 +50,7 @@ export const adminResource: Resource = {
     status("suspend", "suspend an account that broke the rules: refuse all its requests"),
     status("unlock", "make a locked or suspended account active again"),
     frozen("freeze", "stop all sending of an account (id, slug or name)"),
-    frozen("unfreeze", "let a frozen account send again; its rates begin anew"),
+    frozen("unfreeze", "let a frozen account send again, and count its rates anew"),
     own("accounts", action("accounts"), { about: "list all accounts", options: HERE }),
     own("users", action("users"), { about: "list all people with a login", options: HERE }),
     own("ses-callback", action("sesCallback"), {
@@ -66,9 +66,9 @@ export const adminResource: Resource = {
       ],
     }),
     own("lost-key", lostKey, {
-      about: "list the secrets that are gone with a lost master key",
+      about: "list the secrets that nobody can read any more, because the master key is lost",
       example: ["", "--accept"],
-      options: [...HERE, ["--accept", "go on with the key at hand, or with a new one"]],
+      options: [...HERE, ["--accept", "continue with the key at hand, or with a new one"]],
     }),
     person("lock-user", "lockUser", "end all sessions of a person, and refuse new ones"),
     person("unlock-user", "unlockUser", "let a locked person sign in again"),

@@ -162,7 +162,7 @@ const attachmentRow = row("", "GET /v1/inbound-emails/{inbound_id}/attachments/{
 
 export const inboundRows = [
   row("list", "GET /v1/inbound-emails", {
-    about: "list received mail, newest first; of reports, what they say",
+    about: "list received mail, newest first; for reports, also what they say",
     example: ["--to support@in.acme.test --since 1d", "--kind dmarc_report", "--kind bounce"],
     aliases: { thread_id: "thread" },
     columns: (_, { kind }) => inboundColumns(typeof kind === "string" ? kind : undefined),

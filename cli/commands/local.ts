@@ -68,7 +68,10 @@ const versions: Action<object> = async ({ output }) => {
   await output.record(record, human, version)
 }
 
-const NEW: OptionWords = ["--new", "create a new database if this folder has lost its own"]
+const NEW: OptionWords = [
+  "--new",
+  "create an empty database if the database of this folder is missing",
+]
 
 const up = later(async () => (await import("../local/up")).up)
 const serve = later(async () => (await import("../local/serve")).serve)

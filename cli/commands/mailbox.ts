@@ -163,7 +163,7 @@ export const mailboxRows = [
     exit: ({ links }) => (links?.some(({ ok }) => ok === false) ? exits.failed : exits.done),
   }),
   row("release <id>", "POST /v1/mailbox/{mail_id}/release", {
-    about: "send a caught mail to a real provider, as it stands",
+    about: "send a caught mail to a real provider, with a new Message-ID and signature",
     example: "--to ann@acme.test",
     flags: {
       to: "recipient (default: that of the mail)",
@@ -183,7 +183,7 @@ export const mailboxRows = [
     done: ({ deleted }) => `deleted ${deleted} ${deleted === 1 ? "mail" : "mails"}`,
   }),
   row("chaos", "PUT /v1/mailbox/chaos", {
-    about: "make a share of the project's mail go wrong; without flags, show the shares",
+    about: "make a share of the project's mail fail; without flags, show the shares",
     example: ["--bounce 0.1 --defer 0.2 --delay 500", "--off"],
     flags: {
       bounce_rate: share("--bounce", "bounces, from 0 to 1"),

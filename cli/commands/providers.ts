@@ -153,7 +153,8 @@ export const providerRows = [
     values: providerValues,
   }),
   row("test <id>", "POST /v1/providers/{kind}/config/{config_id}/test", {
-    about: "log in at a provider, or send a mail with --to; success lets waiting mail go on",
+    about:
+      "log in at a provider, or send a mail with --to; after a success Belfry sends waiting mail",
     params,
     example: "--to ann@example.com",
     note: "`providers test instance` tests the provider of the instance itself.",

@@ -87,8 +87,8 @@ function forecastText({ status, forecast }: Reputation): string {
   const { status: next, expected_at, bounces_left, complaints_left } = forecast
   if (status === "frozen") return "only the operator can lift the freeze"
   if (next !== null && expected_at !== null) return `${next} ${age(expected_at)}`
-  const step = status === "active" ? "throttled" : "frozen"
-  return `stays ${status}; ${bounces_left} more bounces or ${complaints_left} more complaints: ${step}`
+  const step = status === "active" ? "throttles" : "freezes"
+  return `no change expected; Belfry ${step} the account after ${bounces_left} more bounces or ${complaints_left} more complaints`
 }
 
 const heldColumns: Columns<Held> = {

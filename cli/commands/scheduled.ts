@@ -184,14 +184,14 @@ function momentAt(day: Day, time: TimeOfDay): ScheduledTime {
   const name = `${wanted.replace("T", " ")} in ${Intl.DateTimeFormat().resolvedOptions().timeZone}`
   if (localText(found) !== wanted) {
     const instead = localText(found).slice(11)
-    const note = `${name} does not exist, because the clocks are set ahead. It is taken as ${instead}, which is ${at}.`
+    const note = `${name} does not exist, because the clocks are set ahead. Belfry takes ${instead}, which is ${at}.`
     return { at, note }
   }
   // No zone changes its clocks twice within two days.
   const offset = (days: number) => new Date(found.getTime() + days * DAY).getTimezoneOffset()
   const second = new Date(found.getTime() + (offset(1) - offset(-1)) * 60_000)
   if (second <= found || localText(second) !== wanted) return { at }
-  const note = `${name} comes twice, because the clocks are set back. The first is taken: ${at}. The second is ${second.toISOString()}.`
+  const note = `${name} happens twice, because the clocks are set back. Belfry takes the first: ${at}. The second is ${second.toISOString()}.`
   return { at, note }
 }
 

@@ -59,7 +59,7 @@ const PROGRAMS: Record<string, ProgramConfiguration> = {
   postfix: {
     file: "/etc/postfix/main.cf",
     lines: (given) => [
-      "# /etc/postfix/main.cf (readable by root only, because the key stands here)",
+      "# /etc/postfix/main.cf (readable by root only, because it holds the key)",
       `relayhost = [${given.host}]:${given.port}`,
       "smtp_sasl_auth_enable = yes",
       "smtp_sasl_security_options = noanonymous",

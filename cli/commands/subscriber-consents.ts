@@ -111,7 +111,7 @@ export const subscriberConsentRows = [
   }),
   row("resubscribe <subscriber> <channel>", "POST /v1/subscribers/{subscriber_id}/resubscribe", {
     example: "--category newsletter",
-    note: "Suppressions that unsubscribing made go too. A bounced address stays suppressed.",
+    note: "It also removes the suppressions that unsubscribing made. A bounced address stays suppressed.",
     flags: choice,
     done: ({ removed }, [name], sent) =>
       removed > 0 ? `${name} gets ${what(sent)} again` : `${name} had not ended ${what(sent)}`,
@@ -130,7 +130,7 @@ export const subscriberConsentRows = [
   row("merge <subscriber> <from>", "POST /v1/subscribers/{subscriber_id}/merge", {
     about: "merge another subscriber into this one; the other one is removed",
     example: "--yes",
-    note: "Memberships, consents and messages move. The stricter preference stays.",
+    note: "The command moves memberships, consents and messages. It keeps the stricter preference.",
     confirm: asks(
       (name, from) =>
         `This moves everything of ${from} to ${name}, and removes ${from}. It cannot be undone.`,
@@ -141,7 +141,7 @@ export const subscriberConsentRows = [
   row("erase <subscriber>", "POST /v1/subscribers/{subscriber_id}/erase", {
     about: "erase a subscriber with all messages, events and logs, and print the receipt",
     example: "--yes",
-    note: "The id of a deleted subscriber erases what is still held under it.",
+    note: "With the id of a deleted subscriber, it erases what Belfry still holds under that id.",
     flags: { confirm: false },
     confirm: async (context, [name = ""], client) => {
       const named = await nameToErase(client, name)

@@ -134,7 +134,7 @@ const rows = [
       about: "add or change the subscribers of a CSV or NDJSON file, 1,000 in one request",
       word: ["people.csv", "people.ndjson"],
       example: ["--map 'E-Mail=email' --map Plan=metadata.plan", "--dry-run"],
-      note: "The first line of a CSV file names its columns. An import that was interrupted goes on with the\nsame command. The server takes 10 requests a minute of each project.",
+      note: "The first line of a CSV file names its columns. The same command continues an\nimport that was interrupted. The server accepts 10 requests a minute from each project.",
       options: [
         ["--map <column=field>", "field that a column fills; may be repeated", "several"],
         ["--mode <mode>", "what happens with those that exist: skip or upsert (default: upsert)"],
@@ -147,7 +147,7 @@ const rows = [
 
 export const subscriberResource: Resource = {
   noun: "subscribers",
-  about: "manage the people that messages go to",
+  about: "manage the people that get your messages",
   example: ["subscribers list --search ann", "subscribers upsert user-42 --email ann@acme.test"],
   rows,
 }

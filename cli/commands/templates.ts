@@ -54,7 +54,7 @@ const textParts = (parts: object, paint: Paint): string[] =>
 const HTML = flag(["--html-file <file>", "file with the HTML text; - reads stdin"], readText)
 const TEXT = flag(["--text-file <file>", "file with the plain text"], readText)
 const layout = (more: string) =>
-  flag(["--layout <id>", `id of the template that goes around the text${more}`], (id) =>
+  flag(["--layout <id>", `id of the template that encloses the text${more}`], (id) =>
     id === "none" ? null : id,
   )
 

@@ -99,7 +99,7 @@ export async function importLines(context: Context, file: FileImport): Promise<E
   }
   requireWritable(files, at)
   if (at.failed === 0) removeFile(files.errors)
-  if (known) await context.output.note(`goes on behind line ${at.lines}`)
+  if (known) await context.output.note(`the import continues after line ${at.lines}`)
   for await (const chunk of chunksOf(file.lines(textOf(file.path)), at.lines)) {
     const own = chunk.flatMap((one): RefusedLine[] =>
       one.refused ? [{ ...one, code: "not_imported", message: one.refused }] : [],
@@ -298,7 +298,7 @@ interface Patience {
 /** An import or a long change: what was done stays, and each limit that passes brings it further. */
 const TO_THE_END: Patience = {
   most_limits: Number.POSITIVE_INFINITY,
-  hint: "what was done stays: give the same command again to go on",
+  hint: "the server keeps what it has done: give the same command again to continue",
 }
 
 /** Of a server that is silent, or cannot now. */

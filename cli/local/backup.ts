@@ -74,7 +74,7 @@ const columns: Columns<Backup> = {
 const lacks = ({ missing }: Pick<Backup, "missing">) =>
   missing === 0 ? "" : `lacks ${missing === 1 ? "1 file" : `${missing} files`}`
 
-const WHICH = "gone or damaged when it was made; the log names the first ones"
+const WHICH = "missing or damaged when Belfry made it; the log names the first ones"
 
 export const list: Action<LocalOptions> = async (context, options) => {
   const loaded = dataSettings(context.flags, options)
@@ -135,11 +135,11 @@ export const INTERRUPTED = new Failure(
   "The check was interrupted. The backup is as it was.",
 )
 
-const NO_KEY = ", not tried: this data folder has no key, or nothing is sealed"
+const NO_KEY = ", not tried: this data folder has no key, or the backup has no secrets"
 
 const missingOf = (...counts: { missing: number }[]): string => {
   const missing = counts.reduce((sum, one) => sum + one.missing, 0)
-  return missing === 0 ? "" : `, ${missing} were gone or damaged when it was made`
+  return missing === 0 ? "" : `, ${missing} were missing or damaged when Belfry made it`
 }
 
 interface LongJob {
@@ -170,7 +170,10 @@ async function followed(loaded: Loaded, job: LongJob, shown: Shown): Promise<Bac
   const { id } = current.result as { id: string }
   const all = await askServer<Backup[]>(loaded, { operation: "backups" })
   const made = all?.find((backup) => backup.id === id)
-  return made ?? Promise.reject(new Failure(exits.failed, "gone", `The backup ${id} is gone.`))
+  return (
+    made ??
+    Promise.reject(new Failure(exits.failed, "gone", `The backup ${id} does not exist any more.`))
+  )
 }
 
 /** A server may die before this command asks it, or in the middle of its answer. */
@@ -179,7 +182,7 @@ function undefinedWhereCutOff(error: unknown): undefined {
 }
 
 const STOPPED =
-  "The server stopped while it made the backup. It begins anew when the server starts again."
+  "The server stopped while it made the backup. The server begins it anew at its next start."
 
 /** Makes the backup in this process. After an interrupt the draft stays, and the next backup removes it. */
 export async function makeBackup(

@@ -248,7 +248,7 @@ function shownRotation(
   return [
     `${paint.yellow("!")} The backup is from the midst of a rotation to the master key ${next}. Copy the file of that key to`,
     "  master.key.next in the data folder, start the server, and run `belfry admin rotate-master-key`.",
-    "  If that key is lost, `belfry admin lost-key` lists the secrets that are gone.",
+    "  If that key is lost, `belfry admin lost-key` lists the secrets that nobody can read any more.",
   ]
 }
 

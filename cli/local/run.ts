@@ -19,7 +19,8 @@ export async function startServer(
   useSettings(loaded)
   outliveReaders()
   keepLogWhole()
-  for (const setting of loaded.gone) log.warn("a setting that has gone is ignored", { setting })
+  for (const setting of loaded.gone)
+    log.warn("the server ignores a setting that this version does not have any more", { setting })
   let running: Running | undefined
   process.on("SIGHUP", () => void reloadSettings(loaded).then(() => running?.reload()))
   try {

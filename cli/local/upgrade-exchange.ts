@@ -100,7 +100,7 @@ export async function exchange(plan: ExchangePlan): Promise<number | null> {
     await finishUpgrade(settings, journal)
     return server ? Math.round(monotonic() - began) : null
   } catch (error) {
-    await onStep("returning to the version of before")
+    await onStep("returning to the earlier version")
     if ((await endUpgrade(settings, journal)) === "kept") return null
     startAgain?.()
     const reason = (error instanceof Error ? error.message : String(error)).replace(/\.$/, "")
@@ -220,7 +220,7 @@ export async function endUpgrade(
     if (keeps_database) await returnDatabase(settings)
   }
   await cleanUp(settings, journal)
-  log.warn("the upgrade was undone; the version of before goes on", { version: from_version })
+  log.warn("the upgrade was undone; the earlier version runs again", { version: from_version })
   return "undone"
 }
 

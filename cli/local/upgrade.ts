@@ -205,7 +205,7 @@ function runner(work: UpgradeWork, program: string, server: ServerProcess | unde
     const body = lines.findLast((line) => line.startsWith('{"error":'))
     const reason = body ? String(JSON.parse(body).error.message) : lines.at(-1)
     const message = `The new version cannot migrate the data: ${reason || "it ended at once"}`
-    const hint = "the version of before goes on"
+    const hint = "the earlier version keeps running"
     throw new Failure(exits.failed, "migration_failed", message, { hint })
   }
 }

@@ -309,7 +309,7 @@ const tab = (short: string, long = "") =>
   key("Tab", short, `move between topics and publishes${long}`)
 
 const onTopics: Key[] = [
-  ...[moving, subscriber, tab("publishes", "; ⏎ goes down, Esc up")],
+  ...[moving, subscriber, tab("publishes", "; ⏎ moves down, Esc moves up")],
   ...[search, copied, shownAll, untold(cancel)],
 ]
 

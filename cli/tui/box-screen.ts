@@ -31,7 +31,7 @@ function boxText({ checks, backups, held }: BoxFacts, paint: Paint, width: numbe
 }
 
 const FOR_OPERATORS =
-  "Disk, held work and backups are for operators: sign in with belfry login, and open the monitor without a key."
+  "Only operators see disk, held work and backups. Sign in as an operator with `belfry login`, and start the monitor without an API key."
 
 const MARKS = { pass: "✓", warn: "!", fail: "✗" } as const
 
@@ -91,7 +91,7 @@ const drop = action("D", "drop", DROP, (state) => {
 })
 
 const backup = action("b", "backup", "make a backup now (asks first)", (state) => {
-  if (!state.pages.box.found?.backups) return said(state, "backups are for operators")
+  if (!state.pages.box.found?.backups) return said(state, "only operators can make backups")
   const done = ({ data }: { data: { id: string } }) => `the backup runs as job ${data.id}`
   return ask(state, "Make a backup now?", change("POST /v1/admin/backups", undefined, done))
 })

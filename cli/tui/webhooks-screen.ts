@@ -204,7 +204,7 @@ function keys(state: State): readonly Key[] {
   const first = is_off ? enable : pause
   const others = is_off ? [pause, disable].map(inHelp) : [disable, inHelp(enable)]
   const tab = (to: string) =>
-    key("Tab", to, "move between endpoints and deliveries; ⏎ goes down, Esc up")
+    key("Tab", to, "move between endpoints and deliveries; ⏎ moves down, Esc moves up")
   const opening = key("⏎", "detail", "open the delivery: request, answer, timing, next attempt")
   const told = state.lower.webhooks
     ? [moving, opening, retry, replay, first, test, tab("endpoints"), ...others, copied]

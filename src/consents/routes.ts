@@ -67,7 +67,7 @@ const choiceRoutes = ({ store, cursors, secrets }: ConsentParts): AnyRoute[] => 
     ...by("POST", `${ONE}/resubscribe`),
     summary: "Allow a channel, or one category of it, again",
     description:
-      "Suppressions that unsubscribing made go too. A bounced address stays suppressed. Without a category it is all of the channel.",
+      "Also removes the suppressions that unsubscribing made. A bounced address stays suppressed. Without a category it is all of the channel.",
     body: Choice,
     example: { channel: "email", category: "newsletter" },
     response: Resubscribed,

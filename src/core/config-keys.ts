@@ -233,7 +233,7 @@ export const keys = {
   ),
   system_from: optional(
     mailbox,
-    "Sender of the instance's own mail (invitations, resets, alerts). Without it, such mail can only go to the embedded mailbox.",
+    "Sender of the instance's own mail (invitations, resets, alerts). Without it, Belfry can send such mail only to the embedded mailbox.",
   ),
 
   "plans.default": key(oneOf(...PLAN_NAMES), "enterprise", "Plan of a new account."),
@@ -329,7 +329,7 @@ export const keys = {
   "backup.keep": key(
     whole(1, 1000),
     7,
-    "Number of backups that are kept. After each new one the oldest go.",
+    "Number of backups that are kept. After each new one, Belfry removes the oldest.",
   ),
   "backup.dir": optional(
     folder,

@@ -228,7 +228,7 @@ function masterKey(options: MasterKeyOptions): Buffer {
   if (make === false) {
     throw new MasterKeyError(
       `The file ${path} does not exist. Put the key of this instance there, or set security.master_key. ` +
-        "If the key is lost, `belfry admin lost-key` lists the secrets that are gone.",
+        "If the key is lost, `belfry admin lost-key` lists the secrets that nobody can read any more.",
     )
   }
   makeKeyFile(options.data_dir, path)

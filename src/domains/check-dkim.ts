@@ -88,7 +88,7 @@ function faultOf(text: string, list: TagList, wanted: WantedKey): RecordResult |
     return mismatch("version_not_first", "v=DKIM1 must be the first tag of the record.")
   }
   if (has_empty)
-    return mismatch("extra_semicolon", "Two semicolons stand side by side. Remove one.")
+    return mismatch("extra_semicolon", "There are two semicolons side by side. Remove one.")
   if (strange.length > 0) {
     return mismatch(
       "strange_part",

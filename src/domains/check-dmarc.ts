@@ -102,7 +102,10 @@ function adviceOn({ tags, strange, has_empty }: TagList): Advice | undefined {
     return { mistake: "strange_part", hint }
   }
   if (has_empty) {
-    return { mistake: "extra_semicolon", hint: "Two semicolons stand side by side. Remove one." }
+    return {
+      mistake: "extra_semicolon",
+      hint: "There are two semicolons side by side. Remove one.",
+    }
   }
   return adviceOnReports(tags)
 }

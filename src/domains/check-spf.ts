@@ -153,7 +153,7 @@ async function enter(walk: Walk, { name: how, value, qualifier }: SpfTerm, way: 
 
 function giveUpAt(walk: Walk, term: string, { transient, message }: DnsError) {
   walk.is_open = transient
-  const hint = `${term} stands before our part, and it cannot be resolved: ${message}`
+  const hint = `${term} is before our part, and receivers cannot resolve it: ${message}`
   giveUp(walk, transient ? "spf_include_unresolved" : "spf_include_empty", hint)
 }
 
@@ -200,7 +200,7 @@ function absence(text: string, absent: string[]): RecordResult {
     const term = terms[at]
     if (!term) continue
     if (all >= 0 && all < at) {
-      const hint = `${mechanism} stands after ${terms[all]?.text}, where receivers stop reading. Move it before that part.`
+      const hint = `${mechanism} is after ${terms[all]?.text}, where receivers stop reading. Move it before that part.`
       return mismatch("spf_after_all", hint)
     }
     const hint = `${term.text} does not allow the sender. Write ${mechanism} without "${term.qualifier}".`

@@ -204,7 +204,7 @@ async function consensus(
   }
   const via = status === "mismatch" || reached.some(({ alias }) => alias) ? aliasIn(reached) : null
   if (via) {
-    const text = `The name is an alias (CNAME) of ${via}, so the records there count. ${hint}`
+    const text = `The name is an alias (CNAME) of ${via}, so receivers read the records there. ${hint}`
     return { ...base, status, mistake: "alias_in_the_way", hint: text }
   }
   return { ...base, status, mistake, hint }

@@ -25,7 +25,7 @@ export const NewDomain = t.Object({
   name: aliasOf("domain", domain),
   receiving: t.Optional(t.Boolean({ default: false })),
   tracking_subdomain: t.Optional(
-    orNull(text("Label below the domain for tracked links: `links` stands for links.example.com.")),
+    orNull(text("Label below the domain for tracked links: `links` means links.example.com.")),
   ),
   return_path: t.Optional(t.String({ default: "bounce" })),
   dkim_selector: t.Optional(t.String({ default: "svc1" })),

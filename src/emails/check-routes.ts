@@ -65,7 +65,7 @@ export const checkRoutes = (parts: PreflightParts): AnyRoute[] => [
     ...projectRow("POST", "/v1/emails/preflight", "email:send"),
     summary: "Check an email without sending it",
     description:
-      "Checks what sending it would check, then its domain, size, links, accessibility and content. Nothing is sent, counted or fetched. Records of the domain are as the last check saw them.",
+      "Checks what sending it would check, then its domain, size, links, accessibility and content. It sends, counts and fetches nothing. Records of the domain are as the last check saw them.",
     body: SendEmail,
     example: {
       from: "Acme <hello@mailbox.test>",

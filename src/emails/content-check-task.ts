@@ -27,7 +27,7 @@ function placeholders({ subject, html, text }: MailContent): ContentFinding[] {
   const found = [subject, html ?? "", text ?? ""].flatMap((part) => part.match(PLACEHOLDER) ?? [])
   return [...new Set(found)].map((placeholder) => ({
     rule: "placeholder",
-    detail: `${placeholder} stands in the mail as it is. Give it a value, or remove it.`,
+    detail: `${placeholder} is in the mail as it was written. Give it a value, or remove it.`,
   }))
 }
 

@@ -224,19 +224,19 @@ export const spfAlignment = authenticated((found) => {
   const { reports_host: host, refusal, return_path } = found
   if (host && refusal) return [refusalText(host, refusal)]
   if (isThere(found, "return_path")) {
-    return `Reports go to ${return_path}, which is below the From domain.`
+    return `Receivers send reports to ${return_path}, which is below the From domain.`
   }
   const instead =
     host === undefined
       ? "The envelope sender is the address of From."
-      : `Reports go to ${host}, so only DKIM is aligned.`
+      : `Receivers send reports to ${host}, so only DKIM is aligned.`
   return [`The MX record of ${return_path} is not there. ${instead}`]
 })
 
 const POLICIES: Record<string, string> = {
   none: "The policy is none: receivers report mail that fails, and take it.",
-  quarantine: "The policy is quarantine: mail that fails goes to the spam folder.",
-  reject: "The policy is reject: mail that fails is refused.",
+  quarantine: "The policy is quarantine: receivers put mail that fails into the spam folder.",
+  reject: "The policy is reject: receivers refuse mail that fails.",
 }
 
 export const dmarc = authenticated(({ records, domain }) => {
@@ -295,7 +295,7 @@ export const accessibility = ofContent(
 
 export const spamContent = ofContent(
   "spam_content",
-  "No word or form that filters count was found.",
+  "The mail has no word or form that spam filters look for.",
 )
 
 export function unsubscribeHeader({ parts, email, known, address }: Inquiry): Answer {

@@ -109,7 +109,7 @@ export const SendEmail = t.Object({
   subscriber_id: optionalText({
     maxLength: 255,
     description:
-      "The id or external id of the subscriber that `to` belongs to. Its preferences, the frequency cap and its quiet hours then count, and templates know `subscriber`.",
+      "The id or external id of the subscriber that `to` belongs to. Belfry then obeys its preferences, its quiet hours and the frequency cap, and templates know `subscriber`.",
   }),
   scheduled_at: t.Optional(orNull(scheduledAt())),
   ...trackingChoice,

@@ -171,9 +171,9 @@ function auth({ message, key_name }: EmailFacts): ExplainedStep[] {
 }
 
 function quota({ message: { sandbox, recipients } }: EmailFacts): ExplainedStep[] {
-  if (sandbox) return [["sandbox", "none", "Mail from the sandbox counts nothing."]]
+  if (sandbox) return [["sandbox", "none", "Mail from the sandbox uses no quota."]]
   const units = recipients.length === 1 ? "1 recipient" : `${recipients.length} recipients`
-  return [["counted", "pass", `It counted ${units} of the month's quota.`]]
+  return [["counted", "pass", `It used ${units} of the month's quota.`]]
 }
 
 function sender({ message }: EmailFacts): ExplainedStep[] {
@@ -207,7 +207,7 @@ function suppression({ message }: EmailFacts): ExplainedStep[] {
 
 /** The rows of the decision that let a message go out, each with a stable word and what it says to people. */
 const ALLOWING: Record<number, [rule: string, detail: string]> = {
-  4: ["critical", "The message is critical, so preferences do not count."],
+  4: ["critical", "The message is critical, so Belfry does not ask the preferences."],
   7: ["preference", "The subscriber chose to get such messages."],
   8: ["default", "The defaults of the project allow it."],
   9: ["allowed", "Nobody chose anything against it."],
@@ -217,7 +217,7 @@ const ALLOWING: Record<number, [rule: string, detail: string]> = {
 /** Row 4 lets out a message that is critical, and one whose publish did not ask for preferences. */
 const UNASKED: [rule: string, detail: string] = [
   "preferences_ignored",
-  "The publish has `respect_preferences` false, so preferences do not count.",
+  "The publish has `respect_preferences` false, so Belfry does not ask the preferences.",
 ]
 
 const REFUSALS = new Set(["preference", "frequency_cap", DELETED])
@@ -285,7 +285,8 @@ function queue({ message, attempts: [first] }: EmailFacts): ExplainedStep[] {
     steps.push(["claimed", "pass", detail, first.started_at])
   }
   if (steps.length > 0) return steps
-  if (status === "sending") return [["claimed", "pass", "Its first attempt goes on.", updated_at]]
+  if (status === "sending")
+    return [["claimed", "pass", "Its first attempt is running.", updated_at]]
   if (!isOpen(status)) return [["ended", "none", "It ended before its first attempt.", updated_at]]
   return [["queued", "wait", "It waits for its turn."]]
 }
@@ -307,7 +308,7 @@ function provider({ attempts: tried }: EmailFacts): ExplainedStep[] {
     if (before === provider) return []
     const [rule, instead] =
       before === undefined ? ["chosen", ""] : ["failover", ` instead of ${before}`]
-    return [[rule, "pass", `Attempt ${attempt} went to ${provider}${instead}.`, started_at]]
+    return [[rule, "pass", `Attempt ${attempt} used ${provider}${instead}.`, started_at]]
   })
 }
 

@@ -155,7 +155,7 @@ export class MessageWatchers {
       await this.#store.notify(MESSAGES, `${this.#node} [${packet.join(",")}]`)
     }
     const lost = packets.slice(MOST_AT_ONCE).flat().length
-    if (lost > 0) log.debug("changes of messages were not told to other nodes", { lost })
+    if (lost > 0) log.debug("other nodes did not learn of changes of messages", { lost })
   }
 
   #hearMessages(payload: string) {

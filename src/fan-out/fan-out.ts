@@ -190,7 +190,7 @@ export async function cancel(
 
 /** Quiet hours defer messages beyond the end of their publish. */
 const STILL_WAITING =
-  " Messages that still wait stand in GET /v1/scheduled. Cancel each one with DELETE /v1/scheduled/{scheduled_id}."
+  " GET /v1/scheduled lists the messages that still wait. Cancel each one with DELETE /v1/scheduled/{scheduled_id}."
 
 /**
  * Ends a fan-out that is not over yet; undefined for one that is. It holds the fan-out, then waits for the

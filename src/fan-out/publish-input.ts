@@ -74,7 +74,8 @@ export const newPublish = (contents: PublishContents) =>
     }),
     respect_preferences: t.Optional(
       t.Boolean({
-        description: "false: choices of the subscribers do not count. Blocks and suppressions do.",
+        description:
+          "false: Belfry ignores the choices of the subscribers. Blocks and suppressions do.",
       }),
     ),
   })
@@ -200,7 +201,7 @@ const counts = t.Object({
   planned: count(1250, "The audience of the channel."),
   sent: count(1204, "Messages that were made."),
   skipped,
-  failed: count(4, "Of the messages, those that bounced, failed or were cancelled."),
+  failed: count(4, "The messages that bounced, failed or were cancelled."),
 })
 
 export const Publish = t.Object(

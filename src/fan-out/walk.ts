@@ -64,7 +64,7 @@ async function refusalNow(
     return undefined
   } catch (error) {
     if (!(error instanceof ApiError) || error.code === "service_unavailable") throw error
-    log.warn("a publish cannot go on", { publish_id: id, reason: error.message })
+    log.warn("a publish cannot continue", { publish_id: id, reason: error.message })
     return error.code
   }
 }

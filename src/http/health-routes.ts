@@ -72,7 +72,7 @@ export const healthRoutes = (health: ServerHealth): AnyRoute[] => [
     path: "/v1/health",
     summary: "Show status and version for API clients",
     description:
-      "API clients can check that they reach a server, and its version. It needs no credential and counts against no quota.",
+      "API clients can check that they reach a server, and its version. It needs no credential and uses no quota.",
     response: t.Object({ status, version: text(VERSION), time: time() }, { title: "Health" }),
     handle: () => ({ data: { status: health.status, version: VERSION, time: now() } }),
   }),

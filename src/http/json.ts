@@ -256,7 +256,7 @@ function remember(seen: string[] | null | undefined, literal: string) {
     const shown = Buffer.from(key.slice(0, 64), "latin1").toString("utf8")
     throw unreadable(
       "duplicate_key",
-      `The key ${JSON.stringify(shown)} stands twice in one object. Send it once.`,
+      `The key ${JSON.stringify(shown)} is twice in one object. Send it once.`,
     )
   }
   seen.push(key)

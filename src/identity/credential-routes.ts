@@ -87,7 +87,7 @@ const passwordRoutes = (parts: CredentialParts): AnyRoute[] => [
     ...selfRow("POST", "/v1/users/me/password"),
     summary: "Change your password and end your other sessions",
     description:
-      "Needs the current password. The last five passwords are refused. This session goes on. All other sessions end.",
+      "Needs the current password. The last five passwords are refused. This session stays valid. All other sessions end.",
     body: Change,
     example: { current_password: "Quiet-River-42", new_password: "Windy-Bridge-73" },
     response: Success,

@@ -44,7 +44,7 @@ export function replyTo(
 ): SendEmail {
   refuseLoop(row)
   const [to, ...cc] = authorsOf(row)
-  if (!to) return refuse(row, "no_sender", "The mail names no address that a reply could go to.")
+  if (!to) return refuse(row, "no_sender", "The mail names no address for a reply.")
   const { html, text, attachments, subject = prefixed("Re:", row.subject) } = fields
   return {
     ...{ ...EMPTY, to, cc, from, subject, html, text, attachments },

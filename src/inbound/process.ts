@@ -121,7 +121,7 @@ async function planned(
   const { read } = parts.store
   const { mail } = stored
   const own = row.project_id ? row : await ownerOfReport({ read, secrets: parts.secrets }, mail)
-  if (!own) throw new Error("there is no project that mail to this instance could go to")
+  if (!own) throw new Error("this instance has no project that could get the mail")
   const { account_id, project_id } = own
   const mine = { ...row, account_id, project_id }
   const tools = { read, secrets: parts.secrets }

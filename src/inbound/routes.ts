@@ -90,7 +90,7 @@ const readRoutes = (parts: InboundParts): AnyRoute[] => [
     ...reads(`${ALL}/wait`),
     summary: "Wait for a mail to an address",
     description:
-      "Answers with the newest mail to the address as soon as there is one, or with `data: null` at the end of `timeout`. Give `since` to pass by older mail. With `extract` it waits for a mail with a one-time code or a link, and `extracted` has it.",
+      "Answers with the newest mail to the address as soon as there is one, or with `data: null` at the end of `timeout`. Give `since` to skip older mail. With `extract` it waits for a mail with a one-time code or a link, and `extracted` has it.",
     query: schemas.waitQuery,
     response: t.Union([schemas.AwaitedEmail, t.Null()]),
     errors: ["invalid_email"],
@@ -158,7 +158,7 @@ const fileRoutes = ({ store, secrets, inbound_blobs, link_base }: InboundParts):
     credentials: ["token"],
     summary: "Fetch a file of a received mail by its signed address",
     description:
-      "The addresses stand in `email.received` and in the record of an attachment. The file is always a download. A wrong or expired token is a 404.",
+      "`email.received` and the record of an attachment have the addresses. The file is always a download. A wrong or expired token is a 404.",
     produces: "*/*",
     errors: ["not_found"],
     handle: async ({ params }) => {
@@ -254,7 +254,7 @@ const changeRoutes = ({ store, secrets, link_base }: InboundParts): AnyRoute[] =
   route({
     ...projectRow("DELETE", ONE, "inbound:write"),
     summary: "Delete a received mail",
-    description: "The record, its bodies and its files go. Events that name it stay.",
+    description: "Removes the record, its bodies and its files. Events that name it stay.",
     response: Deleted,
     handle: async (call) => {
       await store.tx((tx) => inbound.remove(tx, call.caller, call.params.inbound_id))
@@ -273,7 +273,8 @@ const inboundRouteRoutes = (parts: ListParts): AnyRoute[] => {
   return [
     rows.list(ROUTES, {
       summary: "List the routes of received mail, newest first",
-      description: "Of the routes that match an address, the lowest `priority` decides.",
+      description:
+        "If several routes match an address, the one with the lowest `priority` decides.",
       query: pageQuery({}),
     }),
     rows.create(ROUTES, {
@@ -301,7 +302,8 @@ const inboundRouteRoutes = (parts: ListParts): AnyRoute[] => {
     }),
     rows.remove(ROUTE, {
       summary: "Delete a route",
-      description: "Mail to its addresses is treated by the other routes, or by the default.",
+      description:
+        "The other routes, or else the default, then decide about mail to its addresses.",
     }),
   ]
 }

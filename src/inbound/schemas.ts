@@ -67,7 +67,7 @@ const listed = {
       score: t.Number({ minimum: 0, maximum: 10, examples: [0.5], description: "0 to 10." }),
       flagged: flag(false, "True from 5."),
       rules: t.Array(t.Object({ rule: text("no_date"), points: t.Number({ examples: [0.5] }) }), {
-        description: "The rules that counted, each with its points.",
+        description: "The rules that matched, each with its points.",
       }),
     },
     { title: "SpamScore" },
@@ -187,7 +187,7 @@ const match = t.Object({
 const target = t.Union([t.String({ maxLength: 254 }), t.Null()], {
   examples: [null],
   description:
-    "Of `forward`: the address. Of `webhook`: the id of the one endpoint that gets the event (default: all that subscribe).",
+    "With `forward`: the address. With `webhook`: the id of the one endpoint that gets the event (default: all that subscribe).",
 })
 
 const PRIORITY = "0 to 1000. The lowest number comes first (default: 100)."

@@ -83,7 +83,8 @@ export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyR
     ...queueRow("POST", `${QUEUES}/{queue}/pause`),
     errors: ["conflict"],
     summary: "Begin nothing more of a queue (`email`), or of one domain (`email:example.com`)",
-    description: "Running work goes on to its end. Waiting work stays until `resume`.",
+    description:
+      "The server finishes the work that is running, and keeps waiting work until `resume`.",
     handle: async ({ params, caller }) => ({
       data: await queues.pause(params.queue, caller.user_id, notifyAccounts(caller)),
     }),
@@ -93,7 +94,7 @@ export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyR
     errors: ["conflict"],
     summary: "Resume a paused queue or domain",
     description:
-      "Waiting work goes on at once. `held_after_restore` is there while work of a restored copy is held, and resuming it sends all of that.",
+      "The server continues the waiting work at once. `held_after_restore` is there while work of a restored copy is held, and resuming it sends all of that.",
     handle: async ({ params, caller }) => ({
       data: await queues.resume(params.queue, notifyAccounts(caller)),
     }),

@@ -33,7 +33,7 @@ export function parseSpf(text: string): SpfTerm[] {
   return terms.map((term, at) => {
     const is_again = ONCE.includes(term.name) && terms.findIndex((one) => isSame(one, term)) < at
     const fault =
-      term.fault ?? (is_again ? `"${term.name}=" may stand in the record only once` : null)
+      term.fault ?? (is_again ? `"${term.name}=" is allowed only once in the record` : null)
     return { ...term, fault }
   })
 }
@@ -118,8 +118,7 @@ const TOP = /^(?=.*[a-z-])[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/i
 function nameFault(spec: string): string | null {
   const fault = macroFault(spec, NAME_MACRO)
   if (fault !== null) return fault
-  if (isAddress(spec))
-    return `"${spec}" is an address, and an address must stand after ip4: or ip6:`
+  if (isAddress(spec)) return `"${spec}" is an address, and an address needs ip4: or ip6: before it`
   const plain = spec.replace(NAME_MACRO, "%").replace(/(?<=.)\.$/, "")
   if (plain.endsWith("%")) return null
   if (isBare(plain)) return `"${spec}" must be a full name, such as ${spec}.example.com`

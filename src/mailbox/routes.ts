@@ -60,7 +60,7 @@ const listRoutes = (parts: MailboxParts): AnyRoute[] => [
   route({
     ...changes("DELETE", ALL),
     summary: "Delete all mail in the mailbox, or the mail of one recipient",
-    description: "With `to` only the mail of that recipient goes.",
+    description: "With `to` it deletes only the mail of that recipient.",
     query: schemas.clearQuery,
     response: schemas.MailboxCleared,
     errors: ["invalid_email"],
@@ -217,14 +217,14 @@ const WantedChaos = t.Object({
 const chaosRoutes = ({ store }: MailActionParts): AnyRoute[] => [
   route({
     ...projectRow("GET", "/v1/mailbox/chaos", "email:read"),
-    summary: "Show what goes wrong in the embedded mailbox on purpose",
+    summary: "Show which mail fails in the embedded mailbox on purpose",
     description: "All values are 0 where nothing was set.",
     response: Chaos,
     handle: ({ caller }) => ({ data: chaosOf(caller.project_settings) }),
   }),
   route({
     ...projectRow("PUT", "/v1/mailbox/chaos", "email:send"),
-    summary: "Make mail of the project go wrong in the embedded mailbox",
+    summary: "Make mail of the project fail in the embedded mailbox",
     description:
       "The rates are shares of the recipients, together at most 1. Absent fields are 0, so `{}` ends it. Under `belfry serve`, mails that wait hold at most a quarter of the deliveries, and further ones are not delayed. An address that bounced is suppressed, as every other one. The addresses of `mailbox.test` with an outcome of their own keep it.",
     body: WantedChaos,
@@ -247,7 +247,10 @@ const Check = t.Object(
           t.Object({ name: text("Outlook (Windows)"), support: word(["no", "partial"]) }),
         ),
       }),
-      { description: "What some mail programs do not show. What most of them lack comes first." },
+      {
+        description:
+          "What some mail programs do not show. The list begins with what most of them lack.",
+      },
     ),
     links: rarely(
       t.Array(
@@ -266,10 +269,11 @@ const Check = t.Object(
       ),
     ),
     content: t.Array(t.Object({ rule: text("capitals"), detail: text("The subject is loud.") }), {
-      description: "What filters count, and faults of markup, links and accessibility.",
+      description:
+        "Signs that spam filters look for, and faults of markup, links and accessibility.",
     }),
     size: t.Object({
-      bytes: count(4_213, "Of the whole mail."),
+      bytes: count(4_213, "Bytes of the whole mail."),
       html_bytes: count(1_920),
       clipped: flag(false, "The html has over 102 KB, and some mail programs show a part of it."),
     }),
@@ -299,7 +303,7 @@ const releaseRoutes = (parts: MailActionParts): AnyRoute[] => [
     ...projectRow("POST", "/v1/mailbox/{mail_id}/release", "email:send", 201),
     summary: "Release a mail from the mailbox to a real provider",
     description:
-      "Sends the mail as it stands to `to`, or else to its recipient. `provider` is the id of a configuration, by default the first provider other than the mailbox. The sender's domain must be verified.",
+      "Sends the mail, with a new Message-ID and signature, to `to` or else to its recipient. `provider` is the id of a configuration, by default the first provider other than the mailbox. The sender's domain must be verified.",
     sends: true,
     body: t.Object({ to: t.Optional(address), provider: t.Optional(t.String()) }),
     example: { to: "ann@example.com" },

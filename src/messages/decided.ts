@@ -230,5 +230,5 @@ export const REASONS: Record<DecisionReason | typeof DELETED, string> = {
   default:
     "The defaults of the project exclude the message, and the subscriber chose nothing else.",
   frequency_cap: "The subscriber got as many messages of this kind as the frequency cap allows.",
-  quiet_hours: "The quiet hours of the subscriber go on.",
+  quiet_hours: "The subscriber has quiet hours now.",
 }

@@ -213,7 +213,7 @@ async function contentOf(store: Store, message_id: string): Promise<unknown> {
   const known = recentContentsOf(store.read).remove(message_id)
   if (known !== undefined) return known
   const [found] = await findContent(store.read, { message_id })
-  if (!found) throw new Error("the content of a message that is still open is gone")
+  if (!found) throw new Error("a message that is still open has no content")
   return found.content
 }
 

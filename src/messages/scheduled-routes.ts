@@ -34,7 +34,7 @@ export const scheduledRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
   route({
     ...projectRow("GET", ONE, READ),
     summary: "Show one scheduled message",
-    description: "The id is the id of the message. `seconds_until_send` counts down to its time.",
+    description: "The id is the id of the message. `seconds_until_send` is the time that is left.",
     response: schemas.ScheduledDetail,
     handle: async (call) => {
       const { scheduled_id } = call.params

@@ -128,7 +128,7 @@ const IN_FLIGHT = {
 const IN_LOG = {
   what: "removed rows in the write-ahead log of the SQLite file (belfry.db-wal)",
   until:
-    "Until the log is copied into the database: by Litestream, where storage.wal_autocheckpoint is 0, else within the next writes.",
+    "Until the next writes, which copy the log into the database. If storage.wal_autocheckpoint is 0, Litestream copies it.",
 }
 
 /** What the receipt tells of copies that stay. */

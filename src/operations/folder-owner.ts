@@ -32,7 +32,7 @@ export class FolderOfAnother extends Error {
     const of = place && ` (${place})`
     super(
       `${dir} belongs to another instance of Belfry${of}. Two instances remove files of each other. Give this one ` +
-        `another folder in ${name}. If the other instance is gone for good, remove ${join(dir, OWNER_FILE)}.`,
+        `another folder in ${name}. If the other instance does not exist any more, remove ${join(dir, OWNER_FILE)}.`,
     )
   }
 }

@@ -116,10 +116,13 @@ export async function followCluster(store: Store): Promise<void> {
     return kept
   })
   if (left)
-    log.warn("the data moved to another Postgres server; events from before the move come first", {
-      left,
-      here,
-    })
+    log.warn(
+      "the data moved to another Postgres server; readers get events from before the move first",
+      {
+        left,
+        here,
+      },
+    )
 }
 
 /** `undefined` where the server does not tell, which some that only speak like Postgres do not. */
@@ -131,7 +134,7 @@ async function identityOf(db: Reader): Promise<string | undefined> {
     return row && `${row.system}/${row.database}`
   } catch (error) {
     log.warn(
-      "this Postgres server does not tell its identity; a move to another server cannot be noticed",
+      "this Postgres server does not tell its identity; Belfry cannot notice a move to another server",
       { error },
     )
     return undefined

@@ -122,7 +122,7 @@ function troubleOf(
   overdue_before: string | null,
 ): string | undefined {
   if (hasEnded(row)) return "The message waits, but nothing will try it again."
-  if (row.content === null) return "The message waits, but its content is gone."
+  if (row.content === null) return "The message waits, but its content is missing."
   const is_overdue = overdue_before !== null && row.state === READY && row.run_at < overdue_before
   return is_overdue
     ? "The message has been due for more than a day, and nothing tried it."
@@ -201,8 +201,8 @@ function untoldIn(channel: ChannelName, recipients: Recipient[], told: ToldEvent
     const type = TOLD.has(status) ? eventTypeOf(channel, status) : undefined
     if (type === undefined) continue
     const same = told.filter((event) => event.type === type && isAbout(event, email))
-    if (same.length === 0) return `A recipient is ${status}, but no event tells it.`
-    if (same.length > 1) return `A recipient is ${status}, and ${same.length} events tell it.`
+    if (same.length === 0) return `A recipient is ${status}, but no event says so.`
+    if (same.length > 1) return `A recipient is ${status}, and ${same.length} events say so.`
   }
   return undefined
 }

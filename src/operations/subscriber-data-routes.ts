@@ -107,7 +107,7 @@ export const subscriberDataRoutes = (parts: SubscriberDataParts): AnyRoute[] => 
     ...by("POST", `${ONE}/merge`),
     summary: "Merge another subscriber into this one",
     description:
-      "Memberships, consents, unsubscribes and messages move here, and the other subscriber is removed. Of many messages the older ones follow a little later. The stricter preference stays. Fields that this one lacks are taken from the other one. At most 100 subscribers can be merged into one.",
+      "Memberships, consents, unsubscribes and messages move here, and the other subscriber is removed. If there are many messages, Belfry moves the older ones a little later. The stricter preference stays. Fields that this one lacks are taken from the other one. At most 100 subscribers can be merged into one.",
     body: MergeInput,
     example: { from_id: "user-17" },
     response: Subscriber,
@@ -137,7 +137,7 @@ export const subscriberDataRoutes = (parts: SubscriberDataParts): AnyRoute[] => 
     ...by("POST", `${ONE}/erase`),
     summary: "Erase a subscriber with all personal data",
     description:
-      "Messages, contents, files, events, logs, captures, received mail and suppressions go too. The id of a deleted subscriber erases what is still held under it. This cannot be undone. The receipt counts what was removed and says what remains for a while, such as backups.",
+      "Also erases messages, contents, files, events, logs, captures, received mail and suppressions. The id of a deleted subscriber erases what is still held under it. This cannot be undone. The receipt counts what was removed and says what remains for a while, such as backups.",
     body: EraseInput,
     example: { confirm: "user-42" },
     response: Erased,

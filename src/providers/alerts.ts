@@ -30,10 +30,10 @@ const written = (project: string, provider: string, reason: string) => ({
 
   ${reason}
 
-Belfry now sends nothing through this provider. Messages go to the next provider of the project. If
-there is none, they wait, and none of them is lost. Store the right credentials (belfry providers
-update). Then the waiting messages go on at once. Until then, one message a minute tests whether the
-provider accepts the old credentials again.
+Belfry now sends nothing through this provider. The next provider of the project delivers
+the messages. If there is none, they wait, and Belfry loses none of them. Store the right credentials
+(belfry providers update). Belfry then sends the waiting messages at once. Until then, one message a
+minute tests whether the provider accepts the old credentials again.
 `,
 })
 

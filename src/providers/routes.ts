@@ -175,7 +175,7 @@ function endingRoutes(parts: ProviderParts): AnyRoute[] {
       ...consoleRow("DELETE", ONE, "role:project_admin"),
       choices,
       summary: "Delete a provider and its credentials",
-      description: "Waiting mail goes to the next provider.",
+      description: "The next provider delivers waiting mail.",
       response: Deleted,
       handle: async (call) => {
         const config = named(call)
@@ -188,7 +188,7 @@ function endingRoutes(parts: ProviderParts): AnyRoute[] {
       choices,
       summary: "Test a provider: log in, and with `to` send a mail through it",
       description:
-        "502 has the reason of the provider's refusal. After a success, mail that waited for this provider goes on.",
+        "502 has the reason of the provider's refusal. After a success, Belfry sends the mail that waited for this provider.",
       body: schemas.TestRequest,
       example: { to: "ann@example.com" },
       response: schemas.Tested,

@@ -37,7 +37,7 @@ export const queueRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     ...projectRow("GET", "/v1/queue", "webhooks:read"),
     summary: "Show the open work of a project, by state and by recipient domain",
     description:
-      "Waiting, running and retried work, with the reason and the time of the next attempt. Of many open messages, all are counted, and the oldest 500 are asked for their reasons and domains: `meta.incomplete` is true then.",
+      "Waiting, running and retried work, with the reason and the time of the next attempt. Belfry counts all open messages. If there are many, reasons and domains are those of the oldest 500, and `meta.incomplete` is true.",
     response: OpenWork,
     meta,
     handle: async ({ project_id }) => {

@@ -42,7 +42,7 @@ export const reputationRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     ...projectRow("POST", `${OWN}/release`, "email:send"),
     summary: "Release a tag or template that complaints hold",
     description:
-      "Its waiting messages are queued again. Complaints count for it from now on. 404 means that it is not held.",
+      "Its waiting messages are queued again. Belfry counts its complaints anew from now on. 404 means that it is not held.",
     body: Release,
     example: { tag: "newsletter" },
     response: Released,
@@ -87,7 +87,7 @@ function operatorRoutes(store: Store): AnyRoute[] {
     route({
       ...by(`${ONE}/unfreeze`),
       summary: "Let a frozen account send again",
-      description: "Only for operators. Bounces and complaints count from now on.",
+      description: "Only for operators. Belfry counts its bounces and complaints anew from now on.",
       example: { reason: "The list was cleaned" },
       handle: ({ params, body, caller }) =>
         answered(store, (tx) => unfreeze(tx, params.account_id, body.reason, caller)),

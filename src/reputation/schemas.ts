@@ -24,7 +24,7 @@ const Thresholds = t.Object(
   {
     throttled: t.Object({
       ...step,
-      hour_sent: count(1000, "Emails of one hour above which a sudden rise counts."),
+      hour_sent: count(1000, "Emails of one hour above which a sudden rise throttles."),
       hour_factor: count(5, "How many times the usual hour it must be."),
       least_share: share(0.25, "Share of sends that is rejected at the threshold."),
       most_share: share(
@@ -54,7 +54,7 @@ const Forecast = t.Object(
   },
   {
     title: "ReputationForecast",
-    description: "The next status within 7 days, if mail goes on as in the last 24 hours.",
+    description: "The next status within 7 days, if the account sends as in the last 24 hours.",
   },
 )
 
@@ -86,7 +86,7 @@ export const Reputation = t.Object(
     would_be: rarely(
       word(
         ["active", "throttled", "frozen"],
-        "The status that the rates would bring if they counted; null where they do.",
+        "The status that the rates would cause if `enforced` were true; null where it is.",
       ),
     ),
     window_days: t.Number({ examples: [7] }),

@@ -113,7 +113,7 @@ const ONCE = new Set(
 const TEMPLATE = "X-Svc-Template-Id"
 const VARIABLES = "X-Svc-Variables"
 
-const TWICE = "The header stands there more than once. Give it once."
+const TWICE = "The message has this header more than once. Give it once."
 
 /** What the option headers say. One that cannot be obeyed is a refusal, as in the body of a request. */
 function readOptions({ options, idempotency_key, files }: SubmittedMail) {
@@ -172,7 +172,7 @@ function readTemplate(
     problems.add(VARIABLES, "invalid", `${VARIABLES} needs ${TEMPLATE} beside it.`)
   }
   if (has_files) {
-    const hint = "The template takes the place of the whole message. Leave the attachments out."
+    const hint = "The template replaces the whole message. Leave the attachments out."
     problems.add(TEMPLATE, "invalid", hint)
   }
   const variables = text === undefined ? undefined : parsed(text, problems)

@@ -117,7 +117,7 @@ export class DamagedDatabase extends Error {
 }
 
 const nextStep = (path: string) =>
-  `Copy the data folder first. Then move ${path} with its -wal and -shm away, and come back from a backup: ` +
+  `Copy the data folder first. Then move ${path} with its -wal and -shm away, and restore a backup: ` +
   "`belfry restore FILE`, with the newest file that `belfry backup verify` accepts."
 
 /** What lies where the database should be. Throws DamagedDatabase for what cannot be one. */

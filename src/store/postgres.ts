@@ -37,7 +37,7 @@ const READING = { accessMode: "read only" } as const
 const QUERY_CANCELED = "57014"
 
 const POLLING =
-  "a pooler in transaction mode stands before Postgres, so notifications do not arrive; polling instead"
+  "Postgres is behind a pooler in transaction mode, so notifications do not arrive; polling instead"
 
 /** The transaction whose closure is running here; `open` ends with it. */
 const running = new AsyncLocalStorage<{ open: boolean; effects: (() => void)[] }>()
@@ -234,7 +234,7 @@ async function publish(pool: SQL, topic: string, payload: string) {
   try {
     await pool`SELECT pg_notify(${topic}, ${payload})`
   } catch (error) {
-    log.debug("a notification was lost; the next poll finds what it told", { topic, error })
+    log.debug("a notification was lost; the next poll finds what it announced", { topic, error })
   }
 }
 

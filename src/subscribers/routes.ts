@@ -53,7 +53,7 @@ const listRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     ...by("GET", ALL),
     summary: "List subscribers, newest first",
     description:
-      "Filters can be combined. `search` finds words by their first letters. Of a search with more than 1,000 matches, or of several filters with more than 100, `total` is null.",
+      "Filters can be combined. `search` finds words by their first letters. `total` is null if a search has more than 1,000 matches, or if several filters have more than 100.",
     query: schemas.subscriberQuery,
     response: schemas.Subscriber,
     errors: ["invalid_email", "invalid_phone_number"],
@@ -85,7 +85,7 @@ const bulkRoute = ({ store, limits }: SubscriberParts): AnyRoute =>
     ...by("POST", `${ALL}/bulk`),
     summary: "Add or change up to 1,000 subscribers",
     description:
-      "`failed` names those that cannot be read. At most 10 times a minute for each project, where the instance sets no other number.",
+      "`failed` names those that cannot be read. Each project may call it 10 times a minute, unless the instance sets another number.",
     body: schemas.BulkSubscribers,
     example: { subscribers: [{ external_id: "user-42", email: "ann@example.com" }] },
     readRaw: readBulk,
@@ -168,7 +168,7 @@ const externalRoutes = (parts: ListParts): AnyRoute[] => [
 ]
 
 const REMOVAL =
-  "Memberships of topics, preferences and unsubscribes go too. Messages and consents stay under the id of the subscriber. `erase` removes them, also later by this id."
+  "Also removes memberships of topics, preferences and unsubscribes. Messages and consents stay under the id of the subscriber. `erase` removes them, also later by this id."
 
 async function put({ store }: ListParts, call: OfExternal<ReturnType<typeof readUpsert>>) {
   const { project_id, params, body } = call

@@ -95,7 +95,7 @@ const bulkRoutes = ({ store }: ListParts): AnyRoute[] => [
     ...projectRow("GET", `${ALL}/check`, "suppressions:read|email:read"),
     summary: "Ask whether an address is suppressed",
     description:
-      "Without `category` and `topic` the answer is about mail without them: only what holds for the whole project counts.",
+      "Without `category` and `topic` the answer is about mail without them, so Belfry looks only at what holds for the whole project.",
     query: schemas.checkQuery,
     response: schemas.SuppressionCheck,
     errors: ["invalid_email", "invalid_phone_number"],

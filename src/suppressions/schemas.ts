@@ -27,7 +27,7 @@ export const Suppression = t.Object(
   {
     id: id(),
     channel: word(["email", "sms"]),
-    address: text(ADDRESS, "In lower case. Of `sms` a phone number."),
+    address: text(ADDRESS, "An email address in lower case, or with `sms` a phone number."),
     reason: word(SUPPRESSION_REASONS),
     origin: word(SUPPRESSION_ORIGINS, "`event` is a bounce or a complaint."),
     scope,

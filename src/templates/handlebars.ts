@@ -146,8 +146,8 @@ function readable(message: string): string {
 /** By the token that the parser did not expect. */
 const UNEXPECTED: Record<string, string> = {
   EOF: "The text ends here, but a block or an expression is still open.",
-  INVALID: "This character cannot stand here.",
-  INVERSE: "{{else}} stands outside of a block.",
+  INVALID: "This character is not allowed here.",
+  INVERSE: "{{else}} is outside of a block.",
   OPEN_ENDBLOCK: "This closes a block that is not open.",
   CLOSE: "The expression ends here, but something is missing in it.",
   CLOSE_UNESCAPED: "The expression ends with }}}, but it does not begin with {{{.",

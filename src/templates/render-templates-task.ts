@@ -328,7 +328,7 @@ function cleaned(text: string, { part, mode, field }: TemplateText): string {
   const plain = text.replace(CONTROL, "").toWellFormed()
   if (part !== "subject") return plain
   if (LINE_BREAK.test(plain)) {
-    const message = "The rendered subject has a line break. A value may bring it along."
+    const message = "The rendered subject has a line break. One of the values may contain it."
     throw new InText(field, { reason: "failed", message, line: null, column: null })
   }
   return plain.replaceAll("\t", " ")

@@ -252,4 +252,4 @@ const DATA = new Set(["index", "key", "first", "last"])
 const PARTIAL_NAME = new RegExp(TEMPLATE_NAME)
 const NO_PARTIAL_NAME = "A partial is the name of a template: {{> footer}}."
 const NO_INLINE = "Inline partials and decorators are not available. Use {{> name}}."
-const NO_LITERAL = "A name must stand here."
+const NO_LITERAL = "A name is missing here."

@@ -191,7 +191,7 @@ export const Project = t.Object(
     name: text("Website"),
     slug: text("website"),
     status: word(["active", "deleting"]),
-    sandbox: flag(false, "Whether all mail of the project goes to the embedded mailbox."),
+    sandbox: flag(false, "Whether the embedded mailbox catches all mail of the project."),
     created_at: time(),
     updated_at: time(),
   },

@@ -140,7 +140,7 @@ const frequencyCap = settingGroup<FrequencyCap>(
     ),
     per_seconds: wholeUpTo(
       LONGEST_SECONDS,
-      count(86_400, "The time within which they are counted."),
+      count(86_400, "The time within which Belfry counts them."),
     ),
   },
   {
@@ -168,10 +168,10 @@ const SETTING_ROWS: SettingRows = {
     read: (given, path, problems) => readAddress(given, path, problems)?.email,
   },
   track_opens: inheritedRow(
-    "Whether html mail gets the picture that tells of openings. Null is the setting of the account.",
+    "Whether html mail gets the picture that reports openings. Null is the setting of the account.",
   ),
   track_clicks: inheritedRow(
-    "Whether links of html mail tell of clicks. Null is the setting of the account.",
+    "Whether links of html mail report clicks. Null is the setting of the account.",
   ),
   allowed_origins: {
     answer: t.Array(text("https://app.example.com"), {
@@ -198,7 +198,7 @@ const SETTING_ROWS: SettingRows = {
   },
   sandbox: flagRow(
     false,
-    "Whether all mail goes to the embedded mailbox. Such mail does not count for the quota.",
+    "Whether the embedded mailbox catches all mail. Such mail uses no quota.",
   ),
   allow_subdomains: flagRow(false, "Whether subdomains of verified domains may send, too."),
   reply_tracking: flagRow(

@@ -31,7 +31,7 @@ export const usageRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     ...projectRow("GET", "/v1/usage", "usage:read"),
     summary: "Show the usage of a month and what is left",
     description:
-      "Emails count by recipient, including cc and bcc. An API key sees its own project. People see the whole account, or the project that they name.",
+      "Belfry counts an email once for each recipient, including cc and bcc. An API key sees its own project. People see the whole account, or the project that they name.",
     query: usageQuery,
     response: Usage,
     handle: async (call) => ({ data: await usage(store, call) }),
@@ -48,7 +48,7 @@ export const usageRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     ...consoleRow("POST", "/v1/usage/reconcile", "role:account_admin"),
     summary: "Count the usage of a month again and correct it",
     description:
-      "Counts the messages of the month again and corrects the counters by `drift`. Sending goes on at the same time.",
+      "Counts the messages of the month again and corrects the counters by `drift`. The project can send at the same time.",
     body: Reconciliation,
     example: { period: "2026-11" },
     response: UsageReconciliation,

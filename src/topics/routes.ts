@@ -205,7 +205,7 @@ const publishReads = ({ store, cursors }: ListParts): AnyRoute[] => [
   route({
     ...projectRow("GET", PUBLISHES, READ),
     summary: "List the publishes to a topic, newest first",
-    description: "The counts are those of now. A publish that runs counts on.",
+    description: "The counts are those of now, and they grow while a publish runs.",
     query: publishQuery,
     response: Publish,
     errors: ["topic_not_found"],

@@ -24,7 +24,7 @@ export const Topic = t.Object(
     name: text("Product news"),
     description: rarely(text("What is new in the shop.")),
     default: word(DEFAULTS, "`off`: only members that opted in get what is published."),
-    visibility: word(VISIBILITIES, "`public` topics stand on the page of preferences."),
+    visibility: word(VISIBILITIES, "The page of preferences shows `public` topics."),
     subscriber_count: count(1250),
     created_at: time(),
     updated_at: time(),
@@ -45,7 +45,7 @@ const visibility = () =>
   t.Optional(
     t.Unsafe<"public" | "private">({
       ...oneOf(...VISIBILITIES),
-      description: "public topics stand on the page of preferences. Default: private.",
+      description: "the page of preferences shows public topics. Default: private.",
     }),
   )
 

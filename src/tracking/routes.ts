@@ -35,7 +35,7 @@ export function trackingRoutes({ secrets, hits }: TrackingParts): AnyRoute[] {
   return [
     {
       ...row("/t/o/{token}"),
-      summary: "The picture that tells of an opening",
+      summary: "The picture that reports an opening",
       page: () => picture(), // whatever is wrong, a mail shows no broken picture
       produces: "image/gif",
       handle: (call: OfToken) => {
@@ -47,7 +47,7 @@ export function trackingRoutes({ secrets, hits }: TrackingParts): AnyRoute[] {
     {
       ...row("/t/c/{token}"),
       status: [302],
-      summary: "A link that tells of a click, and leads on",
+      summary: "A link that reports a click, and leads to its target",
       page: refusalPage,
       produces: "text/html",
       handle: (call: OfToken) => {

@@ -10,8 +10,8 @@ const choice = (what: string) =>
 
 /** What a send says of its tracking. */
 export const trackingChoice = {
-  track_opens: choice("Whether html gets the picture that tells of openings."),
-  track_clicks: choice("Whether links of the html tell of clicks."),
+  track_opens: choice("Whether html gets the picture that reports openings."),
+  track_clicks: choice("Whether links of the html report clicks."),
 }
 
 /** What the record of an email tells of its hits. */

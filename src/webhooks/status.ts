@@ -187,7 +187,7 @@ function text(project: string, { url, failures, reason, webhook_id }: WebhookFai
       subject: `${project}: a webhook fails`,
       text:
         `${url} (webhook ${webhook_id}) failed ${failures} times in a row.\n\n` +
-        "If the failures go on, Belfry disables the endpoint and holds its events.\n",
+        "If it continues to fail, Belfry disables the endpoint and holds its events.\n",
     }
   }
   const why = reason === "gone" ? "it answered 410 Gone" : `it failed ${failures} times in a row`

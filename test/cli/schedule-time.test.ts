@@ -111,7 +111,7 @@ test.each(ZONES)("both clock changes of %s", (zone) => {
       const doubled = after + -by / 2
       const { at, note } = ask(doubled)
       expect(at).toBe(iso(moment + by / 2))
-      expect(note).toContain("comes twice")
+      expect(note).toContain("happens twice")
       expect(note).toContain(iso(moment - by / 2))
     }
   }

@@ -33,7 +33,7 @@ test("a time that the clocks show twice is told, and the first is taken", async 
   const words = [...SEND, "--schedule-at", "2098-10-26 2:30"]
   const { exit, out } = await onTerminal(words, at(api))
   expect(exit).toBe(0)
-  expect(out).toContain("comes twice")
+  expect(out).toContain("happens twice")
   expect(bodyOf(api).scheduled_at).toBe("2098-10-26T00:30:00.000Z")
 })
 

@@ -128,7 +128,9 @@ test("an included record that cannot be asked for leaves SPF open", async () => 
   const { status, mistake, hint, found, answers } = checks.spf ?? {}
   expect([status, mistake, found]).toEqual(["pending", "spf_include_unresolved", [value]])
   expect(answers).toMatchObject([{ answer: "NOERROR", values: [value] }])
-  expect(hint).toStartWith("include:slow.test stands before our part, and it cannot be resolved: ")
+  expect(hint).toStartWith(
+    "include:slow.test is before our part, and receivers cannot resolve it: ",
+  )
   expect(checks.dkim?.status).toBe("verified")
 })
 

@@ -190,7 +190,7 @@ describe("a preflight", () => {
     ])
     const messages = warnings.map(({ message }) => message).join("\n")
     for (const part of [
-      "{{name}} stands in the mail as it is",
+      "{{name}} is in the mail as it was written",
       "Line 1: <div> is not closed",
       "The html uses <form> once",
       "Some mail programs show only the first 104448",
@@ -250,8 +250,8 @@ describe("the records of the sender's domain", () => {
     expect(await checked(all)).toEqual([
       ["pass", "The DKIM key and the SPF record of acme.test are published."],
       ["pass", "The signature is of acme.test, as is From."],
-      ["pass", "Reports go to bounce.acme.test, which is below the From domain."],
-      ["pass", "The policy is reject: mail that fails is refused."],
+      ["pass", "Receivers send reports to bounce.acme.test, which is below the From domain."],
+      ["pass", "The policy is reject: receivers refuse mail that fails."],
     ])
   })
 

@@ -19,7 +19,7 @@ export const statementsOf = async (path: string): Promise<string[]> =>
 
 /** What a command said beside the warning that files are gone: those of the fixtures are not kept. */
 export const besidesGoneFiles = (stderr: string): string[] =>
-  stderr.split("\n").filter((line) => line && !line.includes("lacks files that are gone"))
+  stderr.split("\n").filter((line) => line && !/lacks files that are (?:gone|missing)/.test(line))
 
 /**
  * The numbers of rows that an upgrade keeps. Migrations may add counters; the heads of consents went, and with them

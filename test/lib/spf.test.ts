@@ -34,7 +34,7 @@ const BROKEN: [string, string][] = [
   ["a:h.test,", "not a host name"],
   ["a:h.test:8080", "not a host name"],
   ["a:h.123", "not a host name"],
-  ["a:192.0.2.1", "after ip4: or ip6:"],
+  ["a:192.0.2.1", "needs ip4: or ip6: before it"],
   ["a:mail", "such as mail.example.com"],
   ["include:b\u00fccher.test", "characters that SPF does not know"],
   ["ptr/24", "cannot be read"],
@@ -99,7 +99,7 @@ describe("a term", () => {
 
   test("redirects once, and explains once", () => {
     const faults = (text: string) => parseSpf(text).map(({ fault }) => fault)
-    const twice = ["null", '"redirect=" may stand in the record only once']
+    const twice = ["null", '"redirect=" is allowed only once in the record']
     expect(faults("v=spf1 redirect=a.test Redirect=b.test").map(String)).toEqual(twice)
     expect(faults("v=spf1 exp=a.test -all exp=a.test").map(String)[2]).toContain("only once")
   })

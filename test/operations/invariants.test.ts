@@ -200,7 +200,7 @@ describe("a broken place is found", () => {
     await store.tx((tx) => tx.delete(messageContents).where(eq(messageContents.message_id, open)))
     const [place] = await brokenOf(project)
     expect(place).toMatchObject({ name: "I1", id: open, owner_id: project.project_id })
-    expect(place?.what).toContain("content is gone")
+    expect(place?.what).toContain("content is missing")
   })
 
   test("I1: a message that was due long ago, where a server should have tried it", async () => {

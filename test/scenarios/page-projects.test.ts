@@ -66,7 +66,7 @@ test.skipIf(missing("chromium-headless-shell"))(
       await page.shows("Only of Blog")
       for (const name of ["Shop", "Payroll"]) {
         await page.goto(`${server.url}/mailbox/${mails.get(name)}`)
-        await page.shows("This mail is gone")
+        await page.shows("This mail does not exist any more")
         await page.shows("Only of Blog")
         expect(await page.read<string>("document.documentElement.outerHTML")).not.toContain(
           `Only of ${name}`,

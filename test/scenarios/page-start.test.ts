@@ -80,7 +80,7 @@ describe.skipIf(missing("chromium-headless-shell"))("the first page of the binar
     await write(server, "POST", "/v1/webhooks", hook)
     await write(server, "POST", "/v1/domains", { domain: "example.com" })
     await on.browser.visit(await openLink(server), { screen: "phone" }, async (page) => {
-      await page.shows("4 of 4, one needs an owner")
+      await page.shows("4 of 5; only an owner or an admin can do the rest")
       await page.shows(`belfry setup ${server.url}\nbelfry members invite ann@example.com`)
       await page.shows("It asks for the setup token that belfry up printed")
       expect(await faultsOf(page, "no owner")).toEqual([])

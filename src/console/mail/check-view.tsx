@@ -95,7 +95,7 @@ const Content = ({ content }: { content: MailCheck["content"] }) => (
   <Findings
     title="Content"
     tone={content.length > 0 ? "warn" : "good"}
-    caption="What filters count, and faults of the markup"
+    caption="Signs of spam, and faults of the markup"
     columns={["Rule", "Detail"]}
     rows={content.map(({ rule, detail }, at) => ({
       id: `${at} ${rule}`,

@@ -54,13 +54,13 @@ export function ResendDialog({ mail, ...then }: MailDialogProps) {
     <ActionDialog
       title="Send this mail again?"
       action="Send again"
-      said={`the mail goes to ${to} again`}
+      said={`Belfry sends the mail to ${to} again`}
       operation="POST /v1/emails/{email_id}/resend"
       input={{ params: { email_id }, body: { to } }}
       belfry={`belfry emails resend ${email_id} --to ${quoted(to)}`}
       {...then}
     >
-      <p>The same content goes out as a new message, with a new Message-ID.</p>
+      <p>Belfry sends the same content as a new message, with a new Message-ID.</p>
       <Field label="To" value={to} onInput={setTo} required is_code />
     </ActionDialog>
   )
@@ -79,14 +79,14 @@ export function ReleaseDialog({ mail, ...then }: MailDialogProps) {
     <ActionDialog
       title="Release this mail to a relay?"
       action="Release"
-      said={`the mail goes to ${to} through a relay`}
+      said={`Belfry sends the mail to ${to} through a relay`}
       operation="POST /v1/mailbox/{mail_id}/release"
       input={{ params: { mail_id: mail.id }, body: { to, ...(provider && { provider }) } }}
       belfry={`belfry mailbox release ${mail.id} --to ${quoted(to)}${provider && ` --provider ${provider}`}`}
       explain={(error) => <ReleaseObstacle error={error} sender={mail.from} />}
       {...then}
     >
-      <p>The mail leaves this server as it stands, and reaches a real mailbox.</p>
+      <p>Belfry sends the mail to a real mailbox, with a new Message-ID and signature.</p>
       <Field label="To" value={to} onInput={setTo} required is_code />
       {options.length > 1 && (
         <Choice label="Relay" value={provider} onChoose={setProvider} options={options} />
@@ -153,7 +153,7 @@ function NotVerified({ domain }: { domain: string }) {
     <Notice tone="warn">
       <p>
         {own === domain
-          ? `The domain ${domain} is not verified, so no mail leaves under its name.`
+          ? `The domain ${domain} is not verified, so Belfry sends no mail under its name.`
           : "mailbox.test is for tests only. Write a mail from a domain of yours, and release that one."}
       </p>
       <CodeBlock label="Add and verify a domain" text={commands} />
@@ -179,7 +179,10 @@ export const DeleteAllDialog = (then: DialogProps) => (
     belfry="belfry mailbox clear --yes"
     {...then}
   >
-    <p>All mail of this project leaves the mailbox for good. Messages and their events stay.</p>
+    <p>
+      Belfry deletes all mail of this project from the mailbox, for good. It keeps messages and
+      their events.
+    </p>
   </ActionDialog>
 )
 
@@ -259,8 +262,8 @@ export function ChaosDialog(then: DialogProps) {
       {...then}
     >
       <p class="soft">
-        Mail of this project goes wrong in the mailbox on purpose. All shares together are 1 at
-        most. Zero everywhere ends it.
+        The mailbox makes mail of this project fail on purpose. All shares together are 1 at most.
+        Zero everywhere ends it.
       </p>
       <Trouble error={error} onRetry={again} />
       {!known && error === undefined && <Waiting />}

@@ -47,7 +47,7 @@ async function markRead(mail_id: string, read: boolean, list: MailList) {
 const toList = () => openMail(undefined)
 
 const Gone = () => (
-  <Empty title="This mail is gone">
+  <Empty title="This mail does not exist any more">
     <p>It was deleted, or it belongs to another project.</p>
     <button type="button" class="button" onClick={toList}>
       Back to the list

@@ -24,8 +24,8 @@ export function Page() {
     <div class="narrow">
       <h1>Belfry</h1>
       <p>
-        This server sends email for programs and reports the result of each email. Mail of tests
-        stays in its own mailbox.
+        This server sends email for programs and reports the result of each email. Its own mailbox
+        keeps the mail of tests.
       </p>
       {serverMode() === "up" && is_in_project && <Checklist known={known} />}
       {known.kind === "signed_out" && <Entrance />}
@@ -122,10 +122,11 @@ function Checklist({ known }: { known: PageSession }) {
 /** How many steps are done, and in the end how many these credentials could not see. */
 function progressText(states: StepState[]): string {
   const { done = [], open = [], unknown = [] } = Object.groupBy(states, (state) => state)
-  if (open.length > 0 || unknown.length === 0) return `${done.length} of ${STEPS.length}`
-  const needs = unknown.length === 1 ? "one needs" : `${unknown.length} need`
-  const whom = states.at(-1) === "unknown" && unknown.length === 1 ? "an owner" : "more rights"
-  return `${done.length} of ${done.length}, ${needs} ${whom}`
+  const progress = `${done.length} of ${STEPS.length}`
+  if (open.length > 0 || unknown.length === 0) return progress
+  const is_last = states.at(-1) === "unknown" && unknown.length === 1
+  const whom = is_last ? "an owner or an admin" : "somebody with more rights"
+  return `${progress}; only ${whom} can do the rest`
 }
 
 /** `unknown`: these credentials may not see it. */
@@ -153,7 +154,7 @@ const STEPS: readonly StepRow[] = [
   {
     name: "send",
     title: "Send a first mail",
-    text: "It goes to the mailbox of this server, and nowhere else.",
+    text: "Belfry delivers it to the mailbox of this server, and nowhere else.",
     count: async () => (await call("GET /v1/mailbox", { query: ONE })).data.length,
     action: "Write a mail",
     Dialog: ComposeDialog,
@@ -256,7 +257,7 @@ function InviteHelp() {
   return (
     <>
       <p class="soft">
-        Only people invite others, and this page has the rights of a key.{" "}
+        This page uses an API key, and only a person with a login can invite others.{" "}
         {value.required ? (
           <>
             The first command makes you the owner. It asks for the setup token that{" "}

@@ -183,7 +183,7 @@ export class SmtpSession {
   async #withinReach(envelope: SmtpEnvelope): Promise<SmtpEnvelope> {
     const { raw, inSevenBits } = envelope
     if (this.#extensions.has("8BITMIME") || !inSevenBits || isSevenBit(raw)) return envelope
-    this.#note("* the server does not offer 8BITMIME: parts outside ASCII go in base64")
+    this.#note("* the server does not offer 8BITMIME: Belfry sends parts outside ASCII in base64")
     return { ...envelope, raw: await inSevenBits() }
   }
 

@@ -129,7 +129,7 @@ export async function endCopiedBackup(tx: Tx): Promise<void> {
 
 const OF_THE_ORIGINAL = {
   code: "conflict",
-  message: "This backup ran when the copy was made. A restore does not go on with it.",
+  message: "This backup ran when the copy was made. A restore does not continue it.",
 }
 
 /** Makes the backup, shows how far it is, and records how it ended. */
@@ -250,8 +250,8 @@ export const failureLetter = ({ reason, failing_since }: BackupFailure) => ({
 
   ${reason}
 
-Earlier backups are as they were. Belfry tries again each hour. When the reason is gone, make one now
-on the machine:
+Earlier backups are as they were. Belfry tries again each hour. When you have removed the reason,
+make one on the machine:
 
   belfry backup create
 `,
@@ -262,8 +262,8 @@ export const lackingLetter = (backup: LackingBackup) => ({
   kind: "backup_lacks_files" as const,
   subject: "Belfry: a backup lacks files",
   text: `${lacksText(backup)}
-They are gone from their folder, or damaged. Look whether the disk of that folder is mounted. The log of the
-server names the first ones, and this command those that are gone, on the machine:
+They are missing in their folder, or damaged. Look whether the disk of that folder is mounted. The log of the
+server names the first ones, and this command lists the missing ones, on the machine:
 
   belfry db check
 

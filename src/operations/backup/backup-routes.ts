@@ -18,7 +18,7 @@ const BackupRecord = t.Object(
     missing: t.Optional(
       count(
         2,
-        "Attachments and received mails that it lacks, because they were gone or damaged. Absent where it has all.",
+        "Attachments and received mails that it lacks, because they were missing or damaged. Absent where it has all.",
       ),
     ),
     created_at: time(),
@@ -63,7 +63,7 @@ export const backupRoutes = ({ store, cursors, backups }: BackupRouteParts): Any
     errors: ["conflict"],
     summary: "Make a backup now",
     description:
-      "Only for operators. Answers with a job, which counts bytes. Its result has the `id`, the `size` and `verified` of the backup.",
+      "Only for operators. Answers with a job, whose progress is in bytes. Its result has the `id`, the `size` and `verified` of the backup.",
     handle: async ({ caller }) => ({
       data: await store.tx(async (tx) => {
         const job = await requestBackup(tx)

@@ -154,7 +154,7 @@ class Draft {
     const { onProgress, onMissing } = this.#options.options
     if (missing > 0) {
       const files = Object.values(lacked).flat().slice(0, LOGGED_FILES)
-      log.warn("the backup lacks files that are gone or damaged", { id, missing, files })
+      log.warn("the backup lacks files that are missing or damaged", { id, missing, files })
       onMissing?.(lacked)
     }
     await rename(this.#archive, path)

@@ -38,7 +38,7 @@ export const homePage = (reference: ApiReference, guides: Guide[]): Markup => ht
 <h2 id="first">The first email</h2>
 <p><code>belfry up</code> prints the URL and the key. Programs and <code>belfry</code> read both from the environment:</p>
 ${codeBlock(SETUP, "Environment")}
-<p>Mail to any address at <code>mailbox.test</code> goes to the embedded mailbox.</p>
+<p>The embedded mailbox catches mail to any address at <code>mailbox.test</code>.</p>
 ${tabs(programExamples(FIRST_EMAIL, FIRST_COMMAND))}
 ${tryPlace(FIRST_EMAIL, FIRST_EMAIL.path, [])}
 <p>201 means that Belfry has stored the email and will deliver it:</p>
@@ -55,7 +55,7 @@ operation names the scope that it needs. A missing, wrong, revoked or expired ke
 <p>People send their access token as <code>Authorization: Bearer</code>. People with several
 accounts or projects name one with <code>X-Account-Id</code> or <code>X-Project-Id</code>.</p>
 <p>Every answer under <code>/v1</code> has the headers <code>X-RateLimit-Limit</code>,
-<code>-Remaining</code> and <code>-Reset</code>. They tell how many requests are left in this
+<code>-Remaining</code> and <code>-Reset</code>. They say how many requests are left in this
 minute. Requests above the limit get 429 with <code>Retry-After</code>.</p>
 
 <h2 id="answers">Answers and lists</h2>

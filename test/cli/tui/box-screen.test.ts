@@ -75,7 +75,7 @@ test("without the rights of an operator it shows the checks, and says how to see
   expect(text).toMatch(/database +✓ ok/)
   expect(text).not.toContain("BACKUP")
   expect(text).toContain("belfry login")
-  expect(press(state, "b").state.notice?.text).toBe("backups are for operators")
+  expect(press(state, "b").state.notice?.text).toBe("only operators can make backups")
 })
 
 test("every line fits, also on a narrow terminal, and the screen scrolls to its end", () => {

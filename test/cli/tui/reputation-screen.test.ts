@@ -22,7 +22,7 @@ test("rates stand beside their thresholds, with a bar, a forecast and what is he
   expect(text).toContain("4,200 in 7 days, 120 this hour")
   expect(text).toContain("▓▓▓▓▓▓▓▓▓▓▓▓░░░░░░░░ 6.1 % (throttled at 5 %, frozen at 10 %)")
   expect(text).toContain("▓▓░░░░░░░░░░░░░░░░░░ 0.04 % (throttled at 0.1 %, frozen at 0.5 %)")
-  expect(text).toContain("stays throttled; 182 more bounces or 19 more complaints: frozen")
+  expect(text).toContain("Belfry freezes the account after 182 more bounces or 19 more complaints")
   expect(text).toMatch(/tag 漢字 news +0.8 % +.+ +120/)
   expect(text).toMatch(/例え.test +400 +20 \(6.1 %\) +1 \(0.04 %\)/)
 })

@@ -12,18 +12,18 @@ const SPOILED: [did: string, terms: string, told: string][] = [
   ["gave a network of IPv6 129 bits", `${mine} ip6:::/129 ~all`, '"::/129" is not an IPv6'],
   ["gave a host's network 33 bits", `${mine} mx/33 ~all`, "wrong network length"],
   ["gave its IPv6 network 129", `${mine} a:h.test/24//129 ~all`, "wrong network length"],
-  ["wrote an address behind a:", `${mine} a:192.0.2.1 ~all`, "must stand after ip4:"],
+  ["wrote an address behind a:", `${mine} a:192.0.2.1 ~all`, "needs ip4: or ip6: before it"],
   ["named a host without its domain", `${mine} a:mail ~all`, "such as mail.example.com"],
   ["put commas between", `a:h.test, ${mine} ~all`, '"h.test," is not a host name'],
   [
     "redirected twice",
     `${mine} redirect=a.test redirect=b.test`,
-    '"redirect=" may stand in the record only once',
+    '"redirect=" is allowed only once in the record',
   ],
   [
     "explained twice",
     `exp=a.test ${mine} ~all exp=a.test`,
-    '"exp=" may stand in the record only once',
+    '"exp=" is allowed only once in the record',
   ],
   ["left a bad term behind the end", `${mine} ~all ip4:1.2.3`, '"1.2.3" is not an IPv4'],
 ]
