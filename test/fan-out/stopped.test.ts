@@ -150,7 +150,7 @@ test("a message that waits behind a complete publish is cancelled alone, as the 
     409,
     {
       message: expect.stringContaining(
-        "The publish is completed already. Messages that still wait",
+        "The publish is completed already. GET /v1/scheduled lists the messages",
       ),
       details: { reason: "finished" },
     },
