@@ -114,10 +114,10 @@ function spanAhead(text: string, now: number): ScheduledTime | undefined {
   return total > MOST_AHEAD ? undefined : { at: iso(now + total) }
 }
 
-const OFFSET = /^\d{4}-\d\d-\d\dt\d\d:\d\d(:\d\d(\.\d+)?)?(z|[+-]\d\d:\d\d)$/
+const OFFSET = /^\d{4}-\d\d-\d\dt\d\d:\d\d(:\d\d(\.\d+)?)?(z|[+-]\d\d(:?\d\d)?)$/
 
 function withOffset([text = "", ...rest]: string[]): ScheduledTime | undefined {
-  const parsed = Date.parse(text.toUpperCase())
+  const parsed = Date.parse(text.toUpperCase().replace(/([+-]\d\d)$/, "$1:00"))
   const is_time = rest.length === 0 && OFFSET.test(text) && !Number.isNaN(parsed)
   return is_time ? { at: iso(parsed) } : undefined
 }

@@ -2,7 +2,7 @@ import { ApiError, invalid, type Problems } from "../core/errors"
 import { type AddressPolicy, NetError, type NetErrorKind, request } from "../core/net"
 import { OwnerTurns } from "../lib/semaphore"
 import { isLonger } from "../lib/text"
-import { strictBase64 } from "../lib/transport-encoding"
+import { fileInJson } from "../lib/transport-encoding"
 import { assertForm } from "../webhooks/endpoint-input"
 
 export interface AttachmentInput {
@@ -14,7 +14,7 @@ export interface AttachmentInput {
 
 interface RemoteFile {
   filename: string
-  /** Null: as its server says. */
+  /** Null: as its name says, or its server. */
   content_type: string | null
   content_id: string | null
   url: string
@@ -36,7 +36,7 @@ export const CONTENT_ID = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~.@-]{1,255}$/
 /** Control characters, path separators, quotes, and what turns the reading direction around. */
 const UNSAFE_NAME = /[\p{Cc}\u2028\u2029/\\"\u202a-\u202e\u2066-\u2069]/u
 
-/** Reads `attachments`: strict base64 or the URL of a file, safe names, at most 50. */
+/** Reads `attachments`: each file itself or its URL, safe names, at most 50. */
 export function readAttachments(value: unknown, problems: Problems): AttachedInput[] {
   if (!Array.isArray(value)) {
     const hint = "The value must be a list of objects {filename, content, content_type}."
@@ -54,11 +54,12 @@ function readOne(item: unknown, path: string, problems: Problems): AttachedInput
     const hint = "The value must be an object {filename, content, content_type}."
     return problems.add(path, "invalid", hint) ?? []
   }
-  const { content, path: url, ...named } = item as Record<string, unknown>
-  const { filename, content_type = null, content_id = null } = named as Partial<RemoteFile>
+  const { content, path: url, inline_content_id, ...named } = item as Record<string, unknown>
+  const { filename, content_type = null } = named as Partial<RemoteFile>
   const before = problems.list.length
   checkName(filename, `${path}.filename`, problems)
-  checkForm(content_type ?? UNKNOWN_TYPE, MEDIA_TYPE, `${path}.content_type`, problems)
+  if (content_type !== null) checkForm(content_type, MEDIA_TYPE, `${path}.content_type`, problems)
+  const content_id = withoutBrackets(named.content_id ?? inline_content_id ?? null)
   if (content_id !== null) checkForm(content_id, CONTENT_ID, `${path}.content_id`, problems)
   const file = { filename: filename ?? "", content_id }
   if (url != null) {
@@ -72,7 +73,18 @@ function readOne(item: unknown, path: string, problems: Problems): AttachedInput
   }
   const bytes = decode(content, `${path}.content`, problems)
   if (!bytes || problems.list.length > before) return []
-  return [{ ...file, content_type: content_type ?? UNKNOWN_TYPE, bytes }]
+  return [{ ...file, content_type: content_type ?? typeOf(file.filename) ?? UNKNOWN_TYPE, bytes }]
+}
+
+/** `<a@b>` is how a mail writes it, and `cid:a@b` how html does. */
+const withoutBrackets = (id: unknown) =>
+  (typeof id === "string" ? id.replace(/^<(.*)>$/, "$1") : id) as string | null
+
+/** What the ending of a name says. The charset of a text is not known. */
+function typeOf(filename: string): string | undefined {
+  const [ending = ""] = /\.[^.]+$/.exec(filename) ?? []
+  const [type] = Bun.file(`file${ending}`).type.split(";")
+  return type === UNKNOWN_TYPE ? undefined : type
 }
 
 function checkName(name: unknown, path: string, problems: Problems) {
@@ -93,18 +105,12 @@ function checkForm(value: unknown, form: RegExp, path: string, problems: Problem
 /** Large ones come decoded (`http/json.ts`). */
 function decode(content: unknown, path: string, problems: Problems): Uint8Array | undefined {
   if (content === undefined) return problems.add(path, "required", "The field is required.")
-  if (content instanceof Uint8Array) return content
-  const bytes = typeof content === "string" ? strictBase64(content) : bytesIn(content)
+  const bytes = content instanceof Uint8Array ? content : fileInJson(content)
   if (bytes) return bytes
   const hint =
     "The value must be strict base64 (RFC 4648, section 4), padded and without line breaks, or a list of bytes."
   return problems.add(path, "invalid", hint)
 }
-
-const bytesIn = (content: unknown): Uint8Array | undefined =>
-  Array.isArray(content) && content.every(isByte) ? Uint8Array.from(content) : undefined
-
-const isByte = (one: unknown) => Number.isInteger(one) && Number(one) >= 0 && Number(one) <= 255
 
 const FETCH_MS = 10_000
 const MAX_FILE_BYTES = 10_485_760
@@ -163,7 +169,7 @@ async function fetchFile(file: RemoteFile, rules: FileRules): Promise<Attachment
     throw refusal(path, `The server of this URL answered ${status} instead of 200.`)
   if (truncated) throw refusal(path, `The file has more than ${MAX_FILE_BYTES} bytes.`)
   const told = headers.get("content-type")?.trim() ?? ""
-  const fallback = MEDIA_TYPE.test(told) ? told : UNKNOWN_TYPE
+  const fallback = typeOf(filename) ?? (MEDIA_TYPE.test(told) ? told : UNKNOWN_TYPE)
   return { filename, content_id, content_type: file.content_type ?? fallback, bytes: body }
 }
 

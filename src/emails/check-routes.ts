@@ -76,6 +76,7 @@ export const checkRoutes = (parts: PreflightParts): AnyRoute[] => [
     readRaw: readSendEmail,
     response: Preflight,
     limit: SEND_LIMIT_BYTES,
+    takes_files: true,
     handle: async ({ caller, body }) => ({ data: await preflight(parts, caller, body) }),
   }),
   route({

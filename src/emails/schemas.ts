@@ -1,5 +1,5 @@
 import { Type as t } from "@sinclair/typebox"
-import { notOffered, oneOf, optionalText, orNull } from "../http/field-schemas"
+import { aliasOf, notOffered, oneOf, optionalText, orNull } from "../http/field-schemas"
 import { dateFilters, pageQuery } from "../http/page"
 import {
   anything,
@@ -33,12 +33,14 @@ export const STATUSES: Status[] = [
 const mailbox = t.Object({ email: t.String(), name: t.Optional(t.Union([t.String(), t.Null()])) })
 export const address = t.Union([t.String({ maxLength: 998 }), mailbox])
 
+const bytes = t.Array(t.Integer({ minimum: 0, maximum: 255 }))
+
 export const attachments = t.Optional(
   t.Array(
     t.Object({
       filename: t.String({ maxLength: 255 }),
       content: t.Optional(
-        t.Union([t.String(), t.Array(t.Integer({ minimum: 0, maximum: 255 }))], {
+        t.Union([t.String(), bytes, t.Object({ type: t.Literal("Buffer"), data: bytes })], {
           description:
             "The file in strict base64, or its bytes as numbers. Give `content` or `path`.",
         }),
@@ -46,8 +48,11 @@ export const attachments = t.Optional(
       path: optionalText({
         description: "https:// URL of a file of at most 10 MB. The server fetches it at once.",
       }),
-      content_type: optionalText(),
-      content_id: optionalText(),
+      content_type: optionalText({ description: "Without it, the ending of `filename` says it." }),
+      content_id: optionalText({
+        description: "Makes the file an inline part, to which html refers as `cid:…`.",
+      }),
+      inline_content_id: aliasOf("content_id", t.String()),
     }),
     {
       maxItems: 50,

@@ -12,6 +12,7 @@ import {
   type PartsToParse,
   parseScanned,
   release,
+  type ScanLimits,
   unreadable,
 } from "./json"
 
@@ -28,13 +29,12 @@ export interface RequestBody {
   hash: () => string
 }
 
-type BodyReading = Omit<Arriving, "onPart"> & {
-  workers: Pick<Workers, "run">
-  /** Its JSON may come under any content type. */
-  any_type?: true | undefined
-  /** Of its JSON, where it may have more than usual. */
-  most_keys?: number | undefined
-}
+type BodyReading = Omit<Arriving, "onPart"> &
+  ScanLimits & {
+    workers: Pick<Workers, "run">
+    /** Its JSON may come under any content type. */
+    any_type?: true | undefined
+  }
 
 /** Before anything else is known of the request, its own word about its size must fit. */
 export function refuseDeclared(request: Request, limit_bytes: number) {
@@ -49,7 +49,7 @@ export const bodyOf = (value: unknown): RequestBody => ({ value, hash: () => has
  * that breaks a limit is refused early. A chunked body is cut at the limit.
  */
 export async function readJson(request: Request, reading: BodyReading): Promise<RequestBody> {
-  const scan = new JsonScan(reading.most_keys)
+  const scan = new JsonScan(reading)
   const onPart = (bytes: Uint8Array) => {
     if (!reading.any_type)
       requireType(request, JSON_TYPE, "The body needs the header Content-Type: application/json.")
@@ -59,7 +59,7 @@ export async function readJson(request: Request, reading: BodyReading): Promise<
   arrived.add(request)
   const bytes = parts.reduce((sum, { length }) => sum + length, 0)
   if (bytes === 0) return bodyOf({})
-  if (bytes > MOST_BYTES_HERE) return parseElsewhere(request, parts, reading)
+  if (bytes > MOST_BYTES_HERE || scan.is_heavy) return parseElsewhere(request, parts, reading)
   if (bytes > AT_ONCE_BYTES) await workTurn(reading.reservation.owner)
   return bodyOf(parseScanned(parts))
 }

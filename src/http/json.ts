@@ -1,5 +1,5 @@
 import { ApiError } from "../core/errors"
-import { strictBase64 } from "../lib/transport-encoding"
+import { fileInJson } from "../lib/transport-encoding"
 
 /** The value of a text, in parts, that a `JsonScan` let pass. Throws `invalid_json`. */
 export function parseScanned(parts: readonly Uint8Array[]): unknown {
@@ -95,7 +95,7 @@ export function parseBody({ parts, hashed }: PartsToParse): Parsed {
 /** Of base64. What is shorter, its reader decodes. */
 const LONG_CHARACTERS = 65_536
 
-/** Attachments become bytes here. Text that is no strict base64 stays, for its reader to refuse it. */
+/** Attachments become bytes here. What is no file stays, for its reader to refuse it. */
 function decodeFiles(value: unknown): void {
   if (typeof value !== "object" || value === null) return
   const { attachments, messages } = value as { attachments?: unknown; messages?: unknown }
@@ -104,8 +104,8 @@ function decodeFiles(value: unknown): void {
   if (!Array.isArray(attachments)) return
   for (const file of attachments as ({ content?: unknown } | null)[]) {
     const content = file?.content
-    if (!file || typeof content !== "string" || content.length <= LONG_CHARACTERS) continue
-    file.content = strictBase64(content) ?? content
+    if (!file || (typeof content === "string" && content.length <= LONG_CHARACTERS)) continue
+    file.content = fileInJson(content) ?? content
   }
 }
 
@@ -121,6 +121,13 @@ const BACKSLASH = 0x5c
 export const unreadable = (reason: string, message: string) =>
   new ApiError("invalid_json", message, { reason })
 
+export interface ScanLimits {
+  /** Of all objects together; 10,000 without it. */
+  most_keys?: number | undefined
+  /** Numbers of lists are the bytes of files, as many as the size of the body allows. */
+  lists_are_files?: boolean | undefined
+}
+
 /**
  * Looks at the bytes of a JSON text, in parts as they arrive, for what `JSON.parse` swallows: depth
  * 64, 10,000 keys, 100,000 values, no key twice in an object, no `__proto__`. It allocates next to
@@ -131,8 +138,11 @@ export class JsonScan {
   /** The keys of each open object; null for a list. */
   private readonly open: (string[] | null)[] = []
   private readonly most_keys: number
+  private readonly lists_are_files: boolean
   private keys = 0
   private values = 0
+  /** Of files, which are not counted among the values. */
+  private numbers = 0
   private awaits_key = false
   private in_scalar = false
   private in_string = false
@@ -141,8 +151,14 @@ export class JsonScan {
   /** The key so far, where the string is one. */
   private key: string | undefined
 
-  constructor(most_keys = MAX_KEYS) {
+  constructor({ most_keys = MAX_KEYS, lists_are_files = false }: ScanLimits = {}) {
     this.most_keys = most_keys
+    this.lists_are_files = lists_are_files
+  }
+
+  /** It has so many values that to parse it takes as long as for a far larger text. */
+  get is_heavy(): boolean {
+    return this.numbers > MAX_VALUES
   }
 
   /** The next part. Throws `invalid_json` at the first limit that is passed. */
@@ -163,7 +179,8 @@ export class JsonScan {
       else if (char === COLON || char <= 0x20) this.in_scalar = false
       else if (!this.in_scalar) {
         this.in_scalar = true
-        this.count()
+        if (this.lists_are_files && this.open.at(-1) === null) this.numbers++
+        else this.count()
       }
     }
   }

@@ -211,7 +211,9 @@ export class Cursors {
 
 type DateQuery = Static<TObject<typeof dateFilters>>
 
-const WITH_OFFSET = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/
+/** The offset may be without its colon, or without its minutes, as programs write it. */
+const WITH_OFFSET =
+  /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(?:Z|([+-]\d\d)(?::?(\d\d))?)$/i
 
 /** The two bounds of a list, whichever names they were given under. */
 export function datesOf(query: DateQuery) {
@@ -228,7 +230,8 @@ export function datesOf(query: DateQuery) {
 
 /** ISO 8601 with an offset becomes our form, in UTC; anything else is a problem. */
 export function readTime(path: string, text: string, problems: Problems): string | undefined {
-  const milliseconds = WITH_OFFSET.test(text) && isDay(text.slice(0, 10)) ? millisFrom(text) : NaN
+  const [, day = "", time, hours = "+00", minutes = "00"] = WITH_OFFSET.exec(text) ?? []
+  const milliseconds = isDay(day) ? millisFrom(`${day}T${time}${hours}:${minutes}`) : NaN
   const iso = Number.isNaN(milliseconds) ? "" : isoFrom(milliseconds)
   if (iso.length === ISO_LENGTH) return iso
   problems.add(

@@ -24,6 +24,7 @@ import { type Admission, Guard, type TokenVerifiers } from "./guard"
 import * as idempotency from "./idempotency"
 import type { RecentTraffic } from "./listener"
 import { quotaHeaders, type RateLimits } from "./rate-limits"
+import { isResendClient } from "./resend-client"
 import type { AnyRoute, Call, RouteAnswer } from "./route"
 import type { ServerHealth } from "./server-health"
 import { requireUpgrade, Sockets, type SocketTimes, Upgrade, type Upgrader } from "./sockets"
@@ -269,6 +270,7 @@ class RequestHandler {
         workers,
         any_type: route.any_type,
         most_keys: route.most_keys,
+        lists_are_files: route.takes_files && isResendClient(request),
       }
       return await this.#perform(state, await read(request, reading), signal)
     } finally {

@@ -89,6 +89,8 @@ interface Route<
   limit?: number
   /** Keys of all objects in the body together; without it 10,000. */
   most_keys?: number
+  /** Clients of another service send files to it as lists of numbers. */
+  takes_files?: true
   /**
    * Requests a minute and address, which rows without a credential share that are worth guessing at. Without it
    * such a row has 6,000 for itself.

@@ -87,10 +87,23 @@ function rewritten(part: Buffer, how: Rewriting, depth: number): Buffer {
 }
 
 /** Strict: what the decoder would skip silently is a mistake of the sender (RFC 4648, section 4). */
-export function strictBase64(text: string): Buffer | undefined {
+function strictBase64(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, "base64")
   return bytes.toString("base64") === text ? bytes : undefined
 }
+
+/**
+ * A file in JSON: strict base64, a list of its bytes as numbers, or a `Buffer` as JSON.stringify writes
+ * it. Undefined for everything else.
+ */
+export function fileInJson(value: unknown): Uint8Array | undefined {
+  if (typeof value === "string") return strictBase64(value)
+  const { type, data } = (value ?? {}) as { type?: unknown; data?: unknown }
+  const numbers = type === "Buffer" ? data : value
+  return Array.isArray(numbers) && numbers.every(isByte) ? Uint8Array.from(numbers) : undefined
+}
+
+const isByte = (one: unknown) => Number.isInteger(one) && Number(one) >= 0 && Number(one) <= 255
 
 /** In lines, each with its end. */
 export const inBase64 = (content: Buffer): Buffer => Buffer.from(`${base64Lines(content)}\r\n`)

@@ -73,6 +73,8 @@ describe("an attachment that is named by a URL", () => {
       { filename: "a.txt", content: "YWJj" },
       file("/logo.png", { content_type: "application/pdf" }),
       file("/odd"),
+      file("/logo.png", { filename: "terms.pdf" }),
+      file("/odd", { filename: "odd" }),
     ]
     const sent = await project.post("/v1/emails", mail({ attachments }))
     expect(sent.status).toBe(201)
@@ -82,7 +84,9 @@ describe("an attachment that is named by a URL", () => {
       kept.map(({ content_type, size }: Record<string, unknown>) => [content_type, size]),
     ).toEqual([
       ["image/png", PNG.length],
-      ["application/octet-stream", 3],
+      ["text/plain", 3],
+      ["application/pdf", PNG.length],
+      ["image/png", 1],
       ["application/pdf", PNG.length],
       ["application/octet-stream", 1],
     ])

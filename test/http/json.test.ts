@@ -124,6 +124,20 @@ describe("JSON of very many values is refused", () => {
     expect(reasonOf(textOf(100_001))).toEqual(refused("too_many_values"))
   })
 
+  test("but for the numbers of lists, where those are files", () => {
+    const feed = (text: string) => {
+      const scan = new JsonScan({ lists_are_files: true })
+      for (const part of text.match(/.{1,1000}/gs) ?? []) scan.feed(Buffer.from(part))
+      return scan
+    }
+    expect(feed(`{"a":[{"content":[${Array(300_000).fill("255")}]}]}`).is_heavy).toBe(true)
+    expect(feed(`[${Array(100_000).fill("1")}]`).is_heavy).toBe(false)
+    for (const value of ["[]", "{}", '""', '{"a":1}']) {
+      const many = `[${Array(100_001).fill(value)}]`
+      expect(caught(() => feed(many))).toMatchObject({ code: "invalid_json" })
+    }
+  })
+
   test("though it is not JSON", () => {
     expect(reasonOf("[[],".repeat(60) + "[],".repeat(100_000))).toEqual(refused("too_many_values"))
   })
