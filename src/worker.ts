@@ -18,6 +18,7 @@ serveTasks({
   parse: async () => (await import("./mailbox/parse-task")).parseMail,
   "read-attachment": async () => (await import("./mailbox/parse-task")).readAttachment,
   "check-mail": async () => (await import("./mailbox/check-task")).checkMail,
+  "remote-images": async () => (await import("./mailbox/view-task")).remoteImages,
   "show-mail": async () => (await import("./mailbox/view-task")).showMail,
   "read-parts": async () => (await import("./emails/parts-task")).readParts,
   "read-file": async () => (await import("./emails/parts-task")).readMailFile,

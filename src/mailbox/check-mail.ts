@@ -72,7 +72,8 @@ const MOST_BODY_BYTES = 1_024
 /** Checks at the same time, on this node: each may hold connections for 15 seconds. */
 const checks = new Semaphore(4)
 
-interface LinkRules extends AddressPolicy {
+/** Where requests may go that the links and images of a mail name. */
+export interface LinkRules extends AddressPolicy {
   /** PEM of the authorities to trust instead of the well-known ones. */
   ca?: string
   timeout_ms?: number

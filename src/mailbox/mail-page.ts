@@ -2,9 +2,12 @@ import { fail } from "../core/errors"
 import { SecretError, type Secrets } from "../core/secrets"
 import { isPast, secondsFromNow } from "../core/time"
 import type { Workers } from "../core/workers"
+import { TOKEN_PURPOSE } from "../tracking/tracking-tokens"
+import type { LinkRules } from "./check-mail"
 import { lookInto } from "./mail-look"
-import { find, type MailboxReading } from "./mailbox"
-import type { MailToShow } from "./view-task"
+import { find, type MailboxMail, type MailboxReading } from "./mailbox"
+import { loadedText, loadImages, withLoadPermit } from "./remote-images"
+import type { ImagesToFind, MailToShow, RemoteImages } from "./view-task"
 
 const VALID_SECONDS = 600
 const CONTEXT = "mailbox:html:token"
@@ -12,6 +15,7 @@ const CONTEXT = "mailbox:html:token"
 export interface MailPageParts extends MailboxReading {
   secrets: Secrets
   workers: Workers
+  link_rules: LinkRules
 }
 
 /**
@@ -45,19 +49,36 @@ const POLICY =
 
 const GONE = "This address of a mail is not valid any more. Open the mail again in the mailbox."
 
-/** The page behind such an address. Throws `not_found`. */
+interface MailLook extends Pick<MailToShow, "scheme"> {
+  /** `remote`: with the images that stand on other servers. */
+  images?: "remote" | undefined
+}
+
+/** The page behind such an address. Throws `not_found`, and 503 where too many images are loaded at the moment. */
 export async function mailPage(
   parts: MailPageParts,
   token: string,
-  scheme: MailToShow["scheme"],
+  { scheme, images }: MailLook,
 ): Promise<Response> {
   const { secrets, workers } = parts
   const named = readToken(secrets, token) ?? fail("not_found", GONE)
   const mail = await find(parts, named.project_id, named.mail_id)
-  const input = (raw: Uint8Array): MailToShow => ({ raw, policy: POLICY, scheme })
+  const load = () => remoteImages(parts, mail)
+  const remote = images === "remote" ? await withLoadPermit(mail.project_id, load) : undefined
+  const input = (raw: Uint8Array): MailToShow => ({ raw, policy: POLICY, scheme, remote })
   const page = await lookInto<string | undefined>(workers, mail, "show-mail", input)
   if (page === undefined) return fail("not_found", "This mail has no html.")
   return new Response(page, { headers: HEADERS })
+}
+
+/** Of the server's own pixel nobody asks: that would count as an opening by the recipient. */
+async function remoteImages(parts: MailPageParts, mail: MailboxMail): Promise<RemoteImages> {
+  const { secrets, workers, link_rules } = parts
+  const key = secrets.mac(TOKEN_PURPOSE, "v1")
+  const input = (raw: Uint8Array): ImagesToFind => ({ raw, key })
+  const urls = await lookInto<string[]>(workers, mail, "remote-images", input)
+  const by_url = await loadImages(urls, link_rules)
+  return { by_url, note: loadedText(by_url.size, urls.length) }
 }
 
 /**

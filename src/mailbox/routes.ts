@@ -172,10 +172,14 @@ const htmlRoute = (parts: MailPageParts): AnyRoute =>
     status: [200],
     credentials: ["token"],
     summary: "The html of a mail, made harmless",
-    query: t.Object({ scheme: t.Optional(t.Union([t.Literal("light"), t.Literal("dark")])) }),
+    query: t.Object({
+      scheme: t.Optional(t.Union([t.Literal("light"), t.Literal("dark")])),
+      images: t.Optional(t.Literal("remote")),
+    }),
     page: refusalPage,
     produces: "text/html",
-    handle: ({ params, query }) => mailPage(parts, params.token, query.scheme ?? "light"),
+    handle: ({ params, query: { scheme = "light", images } }) =>
+      mailPage(parts, params.token, { scheme, images }),
   })
 
 interface MailActionParts extends MailCheckParts, ReleaseParts {

@@ -45,7 +45,7 @@ export const MailboxMail = t.Object(
     html_url: rarely(
       text(
         "/mailbox/html/v1.6f2c…",
-        "A page with the html alone, for a frame. It is made harmless, needs no key, and is valid for ten minutes. `?scheme=dark` shows its colours for dark screens.",
+        "A page with the html alone, for a frame. It is made harmless, needs no key, and is valid for ten minutes. `?scheme=dark` shows its colours for dark screens. `?images=remote` loads up to 20 images from other servers, whose owners may see it.",
       ),
     ),
     text: maybe(text("Hello from Belfry.")),

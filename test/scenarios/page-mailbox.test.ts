@@ -18,6 +18,8 @@ const ARABIC = "مرحبا بك في بلفري، هذا نص من اليمين 
 const PIXEL =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
 
+const RED = Buffer.from(PIXEL, "base64")
+
 const FILED = multipart(
   "From: Ann <ann@elsewhere.test>\nTo: you@mailbox.test\nSubject: With files\nDate: Sun, 22 Nov 2026 10:00:00 +0000\nMessage-ID: <files@elsewhere.test>",
   "multipart/mixed",
@@ -28,7 +30,7 @@ const FILED = multipart(
     ),
     part(
       'Content-Type: image/png; name="dot.png"\nContent-ID: <dot>\nContent-Disposition: inline; filename="dot.png"\nContent-Transfer-Encoding: base64',
-      base64(Buffer.from(PIXEL, "base64")),
+      base64(RED),
     ),
     part(
       'Content-Type: text/csv; name="rows.csv"\nContent-Disposition: attachment; filename="rows.csv"\nContent-Transfer-Encoding: base64',
@@ -235,6 +237,40 @@ describe.skipIf(missing("chromium-headless-shell"))("the mailbox in Chromium", (
     await looks("mailbox-long", `/mailbox/${id}`, LONG)
     const arabic = await mailWith(on.server, ARABIC)
     await looks("mailbox-rtl", `/mailbox/${arabic.id}`, ARABIC)
+  })
+
+  test("loads remote images by the server, when somebody presses the button, and for this look alone", async () => {
+    const asked: string[] = []
+    const respond = ({ url }: Request) => {
+      asked.push(new URL(url).pathname)
+      const headers = { "content-type": "image/png" }
+      return url.endsWith("/gone")
+        ? new Response("", { status: 404 })
+        : new Response(RED, { headers })
+    }
+    await using site = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: respond })
+    const html = `<p>Hello</p><img src="${site.url}red"><img src="${site.url}gone">`
+    await sendMail(on.server, { subject: "Remote images", html })
+    await open("Remote images")
+    const inFrame = (expression: string) =>
+      until(expression, async () => {
+        const frame = page.tab.frames().find((one) => one.url().includes("/mailbox/html/"))
+        return frame?.evaluate(expression).catch(() => undefined) // undefined while it loads
+      })
+    await page.shows("2 remote images are not loaded here")
+    await inFrame("document.images.length === 2 && document.images[0].naturalWidth === 0")
+    expect(asked).toEqual([])
+    await page.click("Load images", "button")
+    await inFrame("document.images[0].naturalWidth === 1")
+    await inFrame("document.body.innerText.includes('1 of 2 remote images are loaded.')")
+    expect(asked.toSorted()).toEqual(["/gone", "/red"])
+    expect(page.requests.filter((one) => one.startsWith(String(site.url)))).toEqual([])
+    expect(await faultsAtWidths(page, "remote images")).toEqual([])
+    await page.click("Dark", "button")
+    await page.shows("2 remote images are not loaded here")
+    await page.click("Dark", "button")
+    await page.settled()
+    expect(asked).toHaveLength(2)
   })
 
   test("is worked by keyboard alone: move, open, tabs, search, help, delete", async () => {

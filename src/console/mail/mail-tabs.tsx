@@ -15,6 +15,7 @@ import { explainHeaders, senderFacts } from "./explain-headers"
 import { type OpenMail, type TabName, tabCommand } from "./mail-commands"
 import { useMailboxKeys } from "./mail-list"
 import {
+  type RemoteParts,
   remoteParts,
   remoteText,
   type SourceLine,
@@ -105,6 +106,8 @@ function HtmlView({ mail, again }: { mail: OpenMail; again: () => Promise<void> 
   const width = is_narrow && chosen === "phone" ? "fit" : chosen
   const place = useRef<HTMLDivElement>(null)
   const place_width = useWidth(place)
+  /** The address that was shown when somebody pressed the button, since a press is for one look. */
+  const [pressed, setPressed] = useState<string>()
   const [opened_at] = useState(() => performance.now())
   usePoll(RENEWAL_MILLISECONDS, () => {
     if (performance.now() - opened_at > RENEWAL_MILLISECONDS / 2) void again()
@@ -112,7 +115,8 @@ function HtmlView({ mail, again }: { mail: OpenMail; again: () => Promise<void> 
   const { html_url } = mail
   if (html_url === null) return <p class="soft">This mail has no HTML.</p>
   const html = mail.html ?? ""
-  const missing = remoteText(remoteParts(mail.email_id === null ? html : withoutOwnPixel(html)))
+  const remote = remoteParts(mail.email_id === null ? html : withoutOwnPixel(html))
+  const src = `${html_url}?scheme=${is_dark ? "dark" : "light"}`
   const pixels = WIDTHS.find(({ name }) => name === width)?.pixels
   // What is wider than the page is shown smaller, and whole.
   const scale = Math.min(1, pixels && place_width ? place_width / pixels : 1)
@@ -125,22 +129,49 @@ function HtmlView({ mail, again }: { mail: OpenMail; again: () => Promise<void> 
             {text}
           </Button>
         ))}
-        <Button pressed={is_dark} onClick={() => changeView({ is_dark: !is_dark })}>
+        <Button
+          pressed={is_dark}
+          onClick={() => {
+            setPressed(undefined)
+            changeView({ is_dark: !is_dark })
+          }}
+        >
           Dark
         </Button>
         {scale < 1 && <span class="soft">at {Math.floor(scale * 100)} %</span>}
       </fieldset>
-      {missing && <p class="hint">{missing}</p>}
+      <RemoteHint remote={remote} is_loaded={pressed === src} onLoad={() => setPressed(src)} />
       <div class={is_dark ? "preview dark" : "preview"} ref={place}>
         <iframe
           title="HTML of the mail"
           sandbox="allow-popups allow-popups-to-escape-sandbox"
           referrerpolicy="no-referrer"
-          src={`${html_url}?scheme=${is_dark ? "dark" : "light"}`}
+          src={pressed === src ? `${src}&images=remote` : src}
           style={{ width: pixels === undefined ? "100%" : `${pixels}px`, zoom: scale }}
         />
       </div>
     </>
+  )
+}
+
+interface RemoteHintProps {
+  remote: RemoteParts
+  is_loaded: boolean
+  onLoad: () => void
+}
+
+/** What the preview leaves to other servers. Its images are loaded when somebody wants them, and never by themselves. */
+function RemoteHint({ remote, is_loaded, onLoad }: RemoteHintProps) {
+  const missing = remoteText(remote)
+  if (!missing) return null
+  if (is_loaded)
+    return <p class="hint">The server asked for the images. The sender may see that it did.</p>
+  if (remote.images === 0) return <p class="hint">{missing}</p>
+  return (
+    <div class="remote">
+      <p class="hint">{missing} If you load them, the sender may see it.</p>
+      <Button onClick={onLoad}>Load images</Button>
+    </div>
   )
 }
 

@@ -93,7 +93,7 @@ function withoutEnding(address: string): string {
 }
 
 /** What the HTML of a mail would load from other servers; the preview loads none of it. */
-interface RemoteParts {
+export interface RemoteParts {
   images: number
   styles: number
 }
