@@ -12,6 +12,7 @@ interface ExpansionLimits {
 
 /** What tells a kind of report among the files of a mail. */
 interface ReportForm {
+  /** The type or the name of most of them. The files that have neither are tried last. */
   typed: RegExp
   named: RegExp
   /** How its bytes begin, as ISO 8859-1. */
@@ -21,21 +22,24 @@ interface ReportForm {
   entry: (name: string) => boolean
 }
 
-const MOST_CANDIDATES = 3
+const MOST_CANDIDATES = 4
 
 /**
- * The first report among the files of a mail: its type or name says so, its bytes begin so, and `read`
- * understands it. Never throws.
+ * The first report among the files of a mail: its bytes begin so, and `read` understands it. Reporters write
+ * many types and names. Never throws.
  */
 export function reportIn<Report>(
   { parts }: SeenMail,
   { typed, named, begins, limits, entry }: ReportForm,
   read: (bytes: Uint8Array) => Report | undefined,
 ): Report | undefined {
-  const fits = ({ content_type, filename, params, content }: MailPart) =>
-    (typed.test(content_type) || named.test(filename ?? params.name ?? "")) &&
+  const fits = ({ content }: MailPart) =>
     begins.test(Buffer.from(content.subarray(0, 200)).toString("latin1"))
-  for (const { content } of parts.filter(fits).slice(0, MOST_CANDIDATES)) {
+  const isUsual = ({ content_type, filename, params }: MailPart) =>
+    typed.test(content_type) || named.test(filename ?? params.name ?? "")
+  const found = parts.filter(fits)
+  const sorted = [...found.filter(isUsual), ...found.filter((part) => !isUsual(part))]
+  for (const { content } of sorted.slice(0, MOST_CANDIDATES)) {
     const bytes = expanded(content, limits, entry)
     const report = bytes && read(bytes)
     if (report) return report
@@ -46,20 +50,25 @@ export function reportIn<Report>(
 /** A small file may have any ratio. */
 const FREE_BYTES = 64 * 1024
 
+/** Some reporters pack the packed file again. */
+const MOST_LAYERS = 2
+
 /**
  * The one file that a report comes in: gzip (RFC 1952), a zip archive, or the bytes themselves. Of an
- * archive it is the first file whose name `wanted` accepts. What claims or becomes more than the limits
- * allow is undefined, as is what is damaged or encrypted. Never throws.
+ * archive it is the first file whose name `wanted` accepts, or the first one. What claims or becomes more
+ * than the limits allow is undefined, as is what is damaged or encrypted. Never throws.
  */
 export function expanded(
   bytes: Uint8Array,
   limits: ExpansionLimits,
   wanted: (name: string) => boolean,
 ): Uint8Array | undefined {
-  const packed = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  if (isGzip(packed)) return unpacked(packed, limits, gunzipSync)
-  if (isZip(packed)) return fromZip(packed, limits, wanted)
-  return packed.length <= limits.bytes ? packed : undefined
+  let inner: Buffer | undefined = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  for (let layer = 0; inner && layer < MOST_LAYERS; layer++) {
+    if (isGzip(inner)) inner = unpacked(inner, limits, gunzipSync)
+    else if (isZip(inner)) inner = fromZip(inner, limits, wanted)
+  }
+  return inner && inner.length <= limits.bytes ? inner : undefined
 }
 
 const isGzip = (bytes: Uint8Array): boolean => bytes[0] === 0x1f && bytes[1] === 0x8b
@@ -68,7 +77,7 @@ const isGzip = (bytes: Uint8Array): boolean => bytes[0] === 0x1f && bytes[1] ===
 export const isZip = (bytes: Uint8Array): boolean =>
   bytes[0] === 0x50 && bytes[1] === 0x4b && bytes[2] === 3 && bytes[3] === 4
 
-type Unpack = (packed: Uint8Array, options: { maxOutputLength: number }) => Uint8Array
+type Unpack = (packed: Uint8Array, options: { maxOutputLength: number }) => Buffer
 
 function unpacked(packed: Uint8Array, limits: ExpansionLimits, unpack: Unpack) {
   const by_ratio = Math.max(FREE_BYTES, packed.length * limits.ratio)
@@ -103,7 +112,8 @@ interface ZipEntry {
 }
 
 function fromZip(zip: Buffer, limits: ExpansionLimits, wanted: (name: string) => boolean) {
-  const entry = entriesOf(zip, limits)?.find(({ name }) => wanted(name))
+  const files = entriesOf(zip, limits)?.filter(({ name }) => !name.endsWith("/"))
+  const entry = files?.find(({ name }) => wanted(name)) ?? files?.[0]
   if (!entry || entry.unpacked_bytes > limits.bytes) return undefined
   const at = entry.local_at
   if (at + LOCAL_BYTES > zip.length || zip.readUInt32LE(at) !== LOCAL_SIGNATURE) return undefined

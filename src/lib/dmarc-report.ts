@@ -45,7 +45,7 @@ interface DmarcRecord {
 const FORM = {
   typed: /^(?:application\/(?:gzip|x-gzip|gunzip|zip|x-zip(?:-compressed)?|xml)|text\/xml)$/,
   named: /\.(?:xml|xml\.gz|gz|gzip|zip|xml\.zip)$/i,
-  begins: /^(?:\x1f\x8b|PK\x03\x04|\s*(?:\xef\xbb\xbf)?\s*<)/,
+  begins: /^(?:\x1f\x8b|PK\x03\x04|\s*(?:\xef\xbb\xbf|\xff\xfe)?\s*<)/,
   limits: { bytes: 10 * 1024 * 1024, ratio: 200, entries: 10 },
   entry: (name: string) => /\.xml$/i.test(name),
 }
@@ -64,12 +64,10 @@ export const readDmarcReport = (mail: SeenMail): DmarcReport | undefined =>
   reportIn(mail, FORM, fromXml)
 
 function fromXml(bytes: Uint8Array): DmarcReport | undefined {
-  if (
-    !/<(?:[\w.-]+:)?feedback[\s>]/.test(Buffer.from(bytes.subarray(0, 4_000)).toString("latin1"))
-  ) {
-    return undefined
-  }
-  const root = readXml(new TextDecoder().decode(bytes), XML_LIMITS)
+  const charset = bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : "utf-8"
+  const decoded = (part: Uint8Array) => new TextDecoder(charset).decode(part)
+  if (!/<(?:[\w.-]+:)?feedback[\s>]/.test(decoded(bytes.subarray(0, 8_000)))) return undefined
+  const root = readXml(decoded(bytes), XML_LIMITS)
   const policy = childOf(root, "policy_published")
   const domain = textIn(policy, "domain")
   if (root?.name !== "feedback" || domain === null) return undefined
@@ -175,7 +173,8 @@ interface XmlLimits {
 
 /**
  * The root of a document, for the plain XML that reports consist of: elements, text, CDATA. Reads from
- * left to right once. Undefined for what is no XML, goes beyond the limits, or declares a document type:
+ * left to right once. An element without its end within another one is empty: a large reporter forgets
+ * that of its schema. Undefined for what is no XML, goes beyond the limits, or declares a document type:
  * without one there are no entities that could grow or fetch anything. Never throws.
  */
 export function readXml(text: string, limits: XmlLimits): XmlElement | undefined {
@@ -200,7 +199,7 @@ export function readXml(text: string, limits: XmlLimits): XmlElement | undefined
     if (!tag) return undefined
     at = tag.end
     if (tag.is_end) {
-      if (open.length < 2 || open.pop()?.name !== tag.name) return undefined
+      if (!closeElement(open, tag.name)) return undefined
       continue
     }
     const element = { name: tag.name, text: "", children: [] }
@@ -211,6 +210,18 @@ export function readXml(text: string, limits: XmlLimits): XmlElement | undefined
   }
   const [root, ...others] = document.children
   return open.length === 1 && others.length === 0 ? root : undefined
+}
+
+/** What stands in an element that never ends belongs to the one around it. */
+function closeElement(open: XmlElement[], name: string): boolean {
+  const at = open.findLastIndex((element) => element.name === name)
+  if (at < 1) return false
+  while (open.length > at + 1) {
+    const endless = open.pop()
+    for (const child of endless?.children.splice(0) ?? []) open.at(-1)?.children.push(child)
+  }
+  open.pop()
+  return true
 }
 
 /** Behind a comment, an instruction or CDATA; `mark` itself for a tag; undefined for what is refused. */

@@ -126,10 +126,10 @@ const OF_HOST =
 
 /** Of the author, though many servers say it with the code of a recipient (`550 5.1.0`). */
 const AUTHOR =
-  "(?:sender(?:'s)?|originator|re(?:turn|verse)[- ]path|return address|envelope from|from:? (?:address(?! book)|domain)|your (?:e-?mail )?(?:address|account)(?= (?:is|was|has|does|not)\\b))"
+  "(?:sender(?:'s)?|originator|re(?:turn|verse)[- ]path|return address|envelope from|from:? (?:address(?! book)|domain)|(?:sender|sending|your) (?:e-?mail )?(?:address|account|mailbox|user)(?= (?:is|was|has|does|not)\\b))"
 const OF_SENDER = new RegExp(
   [
-    `\\b${AUTHOR}\\b.{0,60}?\\b(?:reject|refus|deni|block|suspend|invalid|unknown|unverif|fail|not\\b|bad\\b|unrout|does|cannot|illegal)`,
+    `\\b${AUTHOR}\\b.{0,60}?\\b(?:reject|refus|deni|block|suspend|invalid|unknown|unverif|fail|not?\\b|bad\\b|unrout|clos|deactivat|delet|does|cannot|illegal)`,
     "\\b(?:unroute?able|reject\\w*|refused|invalid|unknown|unverified|bad|denied|blocked|illegal|null) (?:\\w+ ){0,3}sender\\b",
     "\\bdomain of sender|\\bsender'?s? domain|\\bfrom: domain|\\bfrom your (?:\\w+ )?domain|\\bvalid from\\b|\\bdns mx\\b|\\bbadmailfrom",
   ].join("|"),
@@ -141,20 +141,26 @@ const TOO_LARGE = /size|large|\bbig\b|length|\btoo long\b/i
 const FULL =
   /\b(?:mailbox|inbox|mail ?folder|folder|quota|storage|mail ?dir)\b.{0,60}\b(?:full|exceed\w*|over)\b|\bover.?quota|\bfull mailbox|quotaexceeded|exceeds allowed size|exceeded storage/i
 
-const WHO = "(?:user(?:id)?|recipient|mailbox|account|addressee|alias|e-?mail address)"
+const WHO =
+  "(?:user(?:id)?|recipient|receiver|person|mailbox|account|addressee|alias|e-?mail address)"
+const ELSEWHERE =
+  "(?:utilisateur|compte|destinataire|benutzer|empfänger|usu[aá]rio|buzón|cuenta|utente)"
 const NAMES_RECIPIENT = new RegExp(
   [
     `\\bunknown (?:or illegal )?(?:e-?mail |local )?(?:${WHO}|local[- ]?part|address(?! error))`,
-    "\\billegal alias",
+    "\\billegal alias|\\baddress (?:is )?unknown",
     "\\bbad (?:recipient|mailbox|destination)\\b",
-    `\\b${WHO}\\b(?: address)?(?: <?\\S+@\\S+)? (?:is |was |are )?(?:unknown|invalid|not (?:found|known|listed|recogni[sz]ed|exist))`,
-    `\\b(?:not (?:found|listed|recogni[sz]ed) in|not our customer)\\b`,
+    `\\b${WHO}\\b(?: address)?(?: <?\\S+@\\S+)? (?:is |was |are )?(?:unknown|invalid|not (?:found|known|listed|local|here|recogni[sz]ed|registered|exist))`,
+    `\\b${WHO}\\b(?: (?!temporar)\\w+){0,7} (?:(?:not|cannot be) (?:here|found)|closed|discontinued|deactivated|deleted)\\b`,
+    `\\b(?:not (?:found|listed|recogni[sz]ed) in|not our (?:customer|user))\\b`,
     `\\bno (?:mailbox|such (?:\\w+ ){0,2}(?:${WHO}|address|person|name|local))\\b`,
-    `(?:\\b${WHO}\\b|\\baddress|@\\S+).{0,60}\\b(?:does(?: not|n't) exist|no longer (?:exists|valid|in use))`,
-    "\\bdoes(?: not|n't) have an? .{0,60}account\\b",
+    `\\bno (?:valid )?${WHO} (?:here|(?:by|of|with) that name)\\b|\\bnon-?existent ${WHO}`,
+    `(?:\\b${WHO}\\b|\\baddress|@\\S+).{0,60}\\b(?:does(?: not|n['’]t) exist|no longer (?:exists|valid|in use|active|on|works|accepts))`,
+    "\\b(?:does(?: not|n['’]t) have an?|has no) .{0,60}(?:account|mailbox)\\b|\\bhas no account\\b",
     `\\binvalid (?:\\w+ ){0,2}${WHO}`,
     `\\bnot an? (?:\\w+ ){0,2}${WHO}\\b`,
-    "recip(?:ient)?notfound|destinataire\\b.{0,20}\\b(?:inconnu|invalide)|empfänger\\b.{0,20}\\bunbekannt",
+    `recip(?:ient)?notfound|${ELSEWHERE}\\b.{0,20}\\b(?:inconnu|invalide|unbekannt|desconocid|desconhecid|inexist|sconosciut|no existe|não existe)`,
+    `\\bunbekannter? ${ELSEWHERE}`,
   ].join("|"),
   "i",
 )

@@ -27,12 +27,19 @@ const tidied = (lines: string[]) =>
 
 const QUOTED = /^ {0,3}>/
 
-function withoutQuotes(lines: string[]): string[] {
+/** Marks of the reading direction and spaces of other widths say nothing here. */
+const readable = (line: string) =>
+  line
+    .replace(/[\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g, "")
+    .replace(/[\u00a0\u202f]/g, " ")
+
+function withoutQuotes(given: string[]): string[] {
+  const lines = given.map(readable)
   const kept: string[] = []
   let at = 0
   while (at < lines.length) {
     const line = lines[at] ?? ""
-    if (FORWARDED.test(line.slice(0, 200))) return [...kept, ...lines.slice(at)]
+    if (FORWARDED.test(line.slice(0, 200))) return [...kept, ...given.slice(at)]
     if (endsReply(lines, at)) break
     const introduction = QUOTED.test(line) ? 0 : introductionAt(lines, at)
     if (introduction > 0) {
@@ -40,7 +47,7 @@ function withoutQuotes(lines: string[]): string[] {
       // Where no line is marked as quoted, everything below is.
       if (!QUOTED.test(nextLine(lines, at))) break
     } else {
-      if (!QUOTED.test(line)) kept.push(line)
+      if (!QUOTED.test(line)) kept.push(given[at] ?? "")
       at++
     }
   }
@@ -53,19 +60,23 @@ const nextLine = (lines: string[], from: number): string => {
   return lines[at] ?? ""
 }
 
-/** Lines behind which the older message stands to the end: Outlook's rule and its header. */
-const endsReply = (lines: string[], at: number): boolean =>
-  SEPARATOR.test((lines[at] ?? "").slice(0, 200)) ||
-  isHeader(lines, at) ||
-  (RULE.test(lines[at] ?? "") && isHeader(lines, at + 1 + blanks(lines, at + 1)))
+/** Lines behind which the older message stands to the end: its header, with or without a rule over it. */
+function endsReply(lines: string[], at: number): boolean {
+  const line = lines[at] ?? ""
+  if (SEPARATOR.test(line.slice(0, 200)) || isHeader(lines, at)) return true
+  return RULE.test(line) && isHeader(lines, at + 1 + blanks(lines, at + 1), true)
+}
 
-const blanks = (lines: string[], at: number) => (lines[at]?.trim() === "" ? 1 : 0)
+const blanks = (lines: string[], at: number) => {
+  const more = lines.slice(at, at + 3).findIndex((line) => line.trim() !== "")
+  return Math.max(0, more)
+}
 
-const RULE = /^\s{0,3}[_-]{10,200}\s*$/
+const RULE = /^\s{0,3}[_=*~‐-―-]{3,200}\s*$/
 
 const ORIGINAL = [
-  "original (?:message|appointment|e-?mail)",
-  "(?:ursprüngliche|originale?) (?:nachricht|e-?mail)",
+  "(?:original|reply|replied) (?:message|appointment|e-?mail)",
+  "(?:ursprüngliche|originale?)[ -]?(?:nachricht|e-?mail|mail)",
   "message (?:d['’]origine|original)",
   "mensaje original",
   "messaggio originale",
@@ -74,45 +85,51 @@ const ORIGINAL = [
   "ursprungligt meddelande",
   "(?:original|oprindelig|opprinnelig) (?:besked|meddelelse|melding)",
   "wiadomość oryginalna",
-  "původní zpráva",
+  "původní (?:zpráva|e-?mail)",
+  "eredeti üzenet",
+  "mesaj original",
   "alkuperäinen viesti",
   "исходное сообщение",
   "оригинальное сообщение",
   "orijinal (?:ileti|mesaj)",
-  "原始邮件",
-  "原始郵件",
-  "原邮件",
-  "元のメッセージ",
+  "原始(?:邮件|郵件|信件)",
+  "(?:回复的)?原邮件",
+  "(?:元の|オリジナル)メッセージ",
   "원본 메일",
 ].join("|")
 
 /** What is forwarded is meant to be read: from here on everything stays. */
 const FORWARDED =
-  /^\s{0,3}(?:begin forwarded message:|anfang der weitergeleiteten nachricht:|-{2,12}\s*(?:forwarded message|(?:weitergeleitete|anfang der weitergeleiteten) nachricht|message transf[ée]r[ée]|mensaje reenviado|messaggio inoltrato|mensagem encaminhada|doorgestuurd bericht|vidarebefordrat meddelande|пересылаемое сообщение|转发的邮件|转发邮件信息)\s*-{2,12})/iu
+  /^\s{0,3}(?:begin forwarded message:|anfang der weitergeleiteten nachricht:|[-=]{2,40}\s*(?:forwarded message|(?:weitergeleitete|anfang der weitergeleiteten) nachricht|message transf[ée]r[ée]|mensaje reenviado|messaggio inoltrato|mensagem encaminhada|doorgestuurd bericht|vidarebefordrat meddelande|пересылаемое сообщение|转发的邮件|转发邮件信息)\s*[-=]{2,40})/iu
 
 const SEPARATOR = new RegExp(
-  `^\\s{0,3}(?:-{2,12}\\s*(?:${ORIGINAL})\\s*-{2,12}|\\W{0,10}(?:please )?(?:type|write|reply)(?: your reply)? above this line\\b)`,
+  `^\\s{0,3}(?:[-=‐-―]{2,40}\\s*(?:${ORIGINAL})\\s*[-=‐-―]{2,40}|\\W{0,10}(?:please )?(?:type|write|reply)(?: your reply)? above this line\\b)`,
   "iu",
 )
 
 /** The fields of the header that Outlook puts over the older message, in its languages. */
 const FIELDS: RegExp[] = [
-  /^(?:from|von|de|da|van|fra|från|od|от|lähettäjä|kimden|gönderen|发件人|寄件者|差出人|보낸 사람)$/iu,
-  /^(?:sent|date|gesendet|datum|envoyé|date d['’]envoi|enviado(?: el| em)?|fecha|data|inviato|verzonden|sendt|dato|skickat|wysłano|отправлено|дата|odesláno|lähetetty|gönderildi|tarih|发送时间|日期|寄件日期|送信日時|日付|보낸 날짜)$/iu,
-  /^(?:to|an|à|a|para|aan|til|till|do|кому|komu|vastaanottaja|kime|kimlere|收件人|收件者|宛先|받는 사람)$/iu,
+  /^(?:from|von|de|da|van|fra|från|od|от|lähettäjä|kimden|gönderen|发件人|从|寄件者|差出人|보낸 사람)$/iu,
+  /^(?:sent|date|gesendet|datum|envoyé(?: le)?|date d['’]envoi|enviad[oa](?: el| em)?|fecha|data|inviato(?: il)?|verzonden(?: op)?|sendt|dato|skickat|wysłan[oe]|отправлено|дата|odesláno|lähetetty|gönderildi|tarih|发送时间|日期|寄件日期|送信日時|日付|보낸 날짜)$/iu,
+  /^(?:to|an|à|a|para|aan|til|till|do|кому|komu|vastaanottaja|kime|kimlere|收件人|至|收件者|宛先|받는 사람)$/iu,
   /^(?:subject|betreff|objet|asunto|oggetto|assunto|onderwerp|emne|ämne|temat|тема|předmět|aihe|konu|主题|主旨|件名|제목)$/iu,
 ]
 
 const LABELLED = /^[\s*]{0,6}([\p{L}'’ ]{1,20}?)\s?\*?\s?[:：]/u
 const MOST_HEADER_LINES = 8
 
-/** A field of the sender, and two more kinds of fields within the next lines. */
-function isHeader(lines: string[], at: number): boolean {
-  if (kindOf(lines[at]) !== 0) return false
+/**
+ * A field of the sender, and two more kinds of fields within the next lines. Behind a rule any field may be the
+ * first; without one also, where an empty line is above and all four kinds follow.
+ */
+function isHeader(lines: string[], at: number, has_rule = false): boolean {
+  const first = kindOf(lines[at])
+  if (first === -1) return false
   const kinds = new Set<number>()
   for (const line of lines.slice(at, at + MOST_HEADER_LINES)) kinds.add(kindOf(line))
   kinds.delete(-1)
-  return kinds.size >= 3
+  const is_marked = has_rule || first === 0
+  return kinds.size >= (is_marked ? 3 : 4) && (is_marked || !lines[at - 1]?.trim())
 }
 
 function kindOf(line: string | undefined): number {
@@ -129,6 +146,8 @@ const WROTE = [
   "(?:ha )?scritto",
   "escreveu",
   "schreef",
+  "(?:hat )?(?:folgendes )?geschrieben",
+  "geschreven",
   "skrev",
   "skreiv",
   "pisze",
@@ -145,14 +164,17 @@ const WROTE = [
   "写道",
   "寫道",
   "님이 작성",
+  "の(?:メール|メッセージ)",
+  "menulis",
+  "đã viết",
 ].join("|")
 
-const MAILBOX = "[^\\s<>]{1,100}@[^\\s<>]{1,200}"
+const MAILBOX = "\\s?[^\\s<>]{1,100}@[^\\s<>]{1,200}"
 
 /** It names a time and a writer, and ends in a colon: `On 22 Nov 2026, at 10:14, Ann <ann@b.test> wrote:` */
 const INTRODUCTIONS = [
   new RegExp(`(?:${WROTE})\\s{0,2}[:：]$`, "iu"),
-  /\s(?:schrieb|schreef|skrev|napisał(?:\(a\))?)\s.{1,200}[:：]$/iu,
+  /\s(?:schrieb|schreef|skrev|napisał(?:\(a\))?|escreveu|írta|heeft|przez)\s.{1,200}[:：]$/iu,
   new RegExp(`<${MAILBOX}>\\)?\\s?[:：]$`, "u"),
   new RegExp(`\\(${MAILBOX}\\)\\s?[:：]$`, "u"),
 ]
@@ -163,17 +185,27 @@ const DATED =
 const BEGINS =
   /^\s{0,3}(?:on|am|le|el|il|em|op|den|w|dne|ne|po|út|st|čt|pá|so|su|ma|ti|ke|to|pe|la|în|στις|вс|пн|вт|ср|чт|пт|сб|在|于|\d)[\s,.]/iu
 
+/** In front of lines that are marked as quoted, the name of the writer is enough, in any language. */
+const NAMES_WRITER = new RegExp(`[<(]${MAILBOX}[>)]|(?:${WROTE})\\s{0,2}[:：]$`, "iu")
+
 /** How many lines from `at` on introduce a quotation; 0 when they do not. */
 function introductionAt(lines: string[], at: number): number {
   const first = lines[at] ?? ""
-  const begins = DATED.test(first.slice(0, 200)) || BEGINS.test(first.slice(0, 20))
+  const head = first.slice(0, 200)
+  const begins =
+    DATED.test(head) || BEGINS.test(first.slice(0, 20)) || /<(?:$|[^\s<>]+@)/.test(head)
   let joined = ""
   for (let count = 1; count <= (begins ? MOST_INTRODUCTION_LINES : 1); count++) {
     const line = lines[at + count - 1]?.trim() ?? ""
     if (line === "" || joined.length + line.length > MOST_INTRODUCTION) return 0
-    joined = joined === "" ? line : `${joined} ${line}`
-    const ends = /[:：]$/.test(joined) && DATED.test(joined)
-    if (ends && INTRODUCTIONS.some((one) => one.test(joined))) return count
+    // An address that was wrapped has no space in it.
+    const is_within = joined.lastIndexOf("<") > joined.lastIndexOf(">")
+    joined = joined === "" || is_within ? joined + line : `${joined} ${line}`
+    const said = joined.replace(/^-{2,12} (.+) -{2,12}$/, "$1:")
+    if (!/[:：]$/.test(said)) continue
+    const is_dated = DATED.test(said) && INTRODUCTIONS.some((one) => one.test(said))
+    if (is_dated || (NAMES_WRITER.test(said) && QUOTED.test(nextLine(lines, at + count))))
+      return count
   }
   return 0
 }
@@ -182,24 +214,26 @@ const SIGNATURE = /^-- ?$/
 
 const DEVICE = new RegExp(
   [
-    "sent from (?:my|mail|outlook|yahoo|proton|the|samsung|a|an)\\b",
+    "sent from (?:my|mail|mailbox|outlook|yahoo|proton|samsung|aol|gmail|nine|icloud|windows|workspace)\\b",
+    "sent from (?:the|an?) .{0,40}\\b(?:app|client|device|mobile|phone|smartphone|tablet|ipad|iphone|galaxy)\\b",
     "sent (?:with|via) (?:proton|my|the|outlook|mail|superhuman|spark|tutanota|tuta|fairemail|k-9)",
-    "get outlook for",
+    "get (?:outlook|bluemail|typeapp) for",
+    "yahoo mail: ",
+    ".{0,40}\\boutlook\\b.{0,30}[<(]\\s?https?://aka\\.ms/",
     "(?:diese nachricht wurde )?von mein(?:em|er) .{1,60} gesendet",
     "gesendet (?:von|mit|aus) ",
     "holen sie sich outlook|outlook für (?:ios|android)",
-    "envoyé (?:de|depuis|à partir de) ",
-    "télécharger outlook|obtenir outlook",
-    "enviado (?:desde|do|de|com|a partir) ",
-    "obtener outlook|obter o outlook",
+    "envoyé (?:de|depuis|avec|à partir de) ",
+    "télécharger outlook|obtene[zr] outlook|obter o outlook",
+    "enviado (?:desde|do|de|com|con|a partir|usando) ",
     "inviato (?:da|dal|con) ",
-    "verzonden (?:vanaf|met|van|via) ",
-    "skickat från|sendt fra|lähetetty ",
-    "wysłan[eo] z ",
+    "ver(?:zonden|stuurd) (?:vanaf|met|van|via) ",
+    "skickat (?:från|med)|sendt (?:fra|med)|lähetetty ",
+    "wysłan[eoa] (?:z|za pomocą) ",
     "odesláno z",
     "отправлено (?:из|с|от) ",
-    "iphone ?から送信|私の.{1,20}から送信",
-    "从我的.{1,20}发送|发自我的|發自我的|从.{1,20}发送",
+    ".{1,30}から送信(?:されました)?[。.]?$",
+    "发自我的|發自我的|(?:从|使用|從).{1,20}(?:发送|傳送)",
     "나의 .{1,20}에서 보냄",
     "iphone'umdan gönderildi",
   ]
@@ -221,5 +255,6 @@ function withoutSignature(lines: string[]): string[] {
   const end = body.findLastIndex((line) => line.trim() !== "") + 1
   const from = Math.max(0, end - MOST_DEVICE_LINES)
   const device = body.findIndex((line, at) => at >= from && DEVICE.test(line.slice(0, 200)))
-  return device === -1 ? body : body.slice(0, device)
+  if (device === -1) return body
+  return body.slice(0, /^[—–_-]{1,3}$/.test(body[device - 1]?.trim() ?? "") ? device - 1 : device)
 }

@@ -39,6 +39,29 @@ describe("an aggregate report is read", () => {
         zip([{ name: `${DMARC_NAME}.xml`, content: xml }]),
       ),
     ],
+    ["without a name", dmarcMail("application/octet-stream", "", gzipSync(xml))],
+    ["packed twice", dmarcMail("application/gzip", "r.gz", gzipSync(gzipSync(xml)))],
+    [
+      "as zip of a file without an ending",
+      dmarcMail("application/zip", "r.zip", zip([{ name: "report", content: xml }])),
+    ],
+    [
+      "in UTF-16",
+      dmarcMail("application/gzip", "r.gz", gzipSync(Buffer.from(`\ufeff${xml}`, "utf16le"))),
+    ],
+    [
+      "with a schema that never ends",
+      dmarcMail(
+        "application/gzip",
+        "i.xml.gz",
+        gzipSync(
+          xml.replace(
+            "<feedback>",
+            '<feedback><xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema" targetNamespace="http://dmarc.org/dmarc-xml/0.1">',
+          ),
+        ),
+      ),
+    ],
     [
       "with a namespace",
       dmarcMail(
@@ -185,6 +208,7 @@ describe("refused is", () => {
     ["a document type within", "<a><!DOCTYPE b></a>"],
     ["a missing end", "<a><b></b>"],
     ["a wrong end", "<a><b></a></b>"],
+    ["an end of another name", "<a></b></a>"],
     ["an end too many", "<a/></a>"],
     ["a second root", "<a/><b/>"],
     ["a comment without end", "<a><!-- </a>"],

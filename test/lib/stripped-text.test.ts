@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { strippedText } from "../../src/lib/stripped-text"
+import { textFromHtml } from "../../src/lib/text-from-html"
 import { REPLIES } from "../fixtures/reports/replies"
 import fc from "../harness/properties"
 
@@ -12,6 +13,21 @@ describe("of a reply only what is new is left:", () => {
   test("at least 30 replies", () => {
     expect(REPLIES.length).toBeGreaterThanOrEqual(30)
   })
+})
+
+test.each([
+  [
+    "Outlook, with a list",
+    `<p class=MsoNormal>Please ship.<o:p></o:p></p><ol><li>one</li><li>two</li></ol><p class=MsoNormal>Bye</p><p class=MsoNormal><o:p>&nbsp;</o:p></p><div style='border:none;border-top:solid #E1E1E1 1.0pt'><p class=MsoNormal><b>From:</b> Shop &lt;shop@mailbox.test&gt; <br><b>Sent:</b> Thursday, October 8, 2026 9:14 AM<br><b>To:</b> Ann<br><b>Subject:</b> RE: ticket</p></div><p>Want it?</p>`,
+    "Please ship.\n\n1. one\n2. two\n\nBye",
+  ],
+  [
+    "an answer below the quotation",
+    `<div>On 22/11/2026 10:14, Sender wrote:<br></div><blockquote type="cite"><p>Old.</p></blockquote><p>I paid.</p>`,
+    "I paid.",
+  ],
+])("of html: %s", (_, html, reply) => {
+  expect(strippedText(textFromHtml(html))).toBe(reply)
 })
 
 const piece = fc.constantFrom(
