@@ -29,6 +29,11 @@ export interface NetRequest extends AddressPolicy {
   repeatable?: boolean | undefined
   /** How much of the body is kept. The rest is not read. */
   capture_bytes: number
+  /**
+   * The status is all that counts: of the body is kept what comes in this time, and a body that
+   * breaks off or never ends is no failure. Then the connection is closed.
+   */
+  body_ms?: number | undefined
   /** PEM of the authorities to trust instead of the well-known ones. */
   ca?: string | undefined
 }
@@ -37,7 +42,7 @@ export interface NetAnswer {
   status: number
   headers: Headers
   body: Uint8Array<ArrayBuffer>
-  /** The body was longer than `capture_bytes`. */
+  /** The body was longer than `capture_bytes`, or did not come as a whole. */
   truncated: boolean
   duration_ms: number
 }
@@ -70,7 +75,7 @@ export async function request(options: NetRequest): Promise<NetAnswer> {
     })
     const response = await send(place, address, options, stop.signal)
     unwatch()
-    const { body, truncated } = await capture(response, options.capture_bytes)
+    const { body, truncated } = await capture(response, options)
     // The rest of the body is not needed.
     if (truncated) stop.abort()
     const { status, headers } = response
@@ -174,20 +179,44 @@ function headersFor(authority: string, given: Record<string, string>): Record<st
   return headers
 }
 
-async function capture(response: Response, cap: number) {
+async function capture(response: Response, { capture_bytes, body_ms }: NetRequest) {
+  const kept: Kept = { parts: [], seen: 0 }
+  const reading = read(response, capture_bytes, kept)
+  const whole = body_ms === undefined ? reading.then(() => true) : succeedsIn(body_ms, reading)
+  const is_whole = await whole
+  const body = new Uint8Array(Buffer.concat(kept.parts))
+  return { body, truncated: !is_whole || kept.seen > capture_bytes }
+}
+
+interface Kept {
+  parts: Uint8Array[]
+  /** Bytes of the body that came. */
+  seen: number
+}
+
+async function read(response: Response, cap: number, kept: Kept): Promise<void> {
   if (isShort(response.headers, cap)) {
-    return { body: new Uint8Array(await response.arrayBuffer()), truncated: false }
+    kept.parts = [new Uint8Array(await response.arrayBuffer())]
+    return
   }
-  const parts: Uint8Array[] = []
-  let seen = 0
   // Left by `break`: aborting inside the loop would make the iterator throw.
   for await (const chunk of response.body ?? []) {
-    parts.push(chunk.subarray(0, Math.max(0, cap - seen)))
-    seen += chunk.length
-    if (seen > cap) break
+    kept.parts.push(chunk.subarray(0, Math.max(0, cap - kept.seen)))
+    kept.seen += chunk.length
+    if (kept.seen > cap) break
   }
-  return { body: new Uint8Array(Buffer.concat(parts)), truncated: seen > cap }
 }
+
+/** Whether the work succeeds in that time. Nobody is told how it ends later. */
+const succeedsIn = (ms: number, work: Promise<unknown>): Promise<boolean> =>
+  new Promise((resolve) => {
+    const drop = deadline(ms, () => resolve(false))
+    const end = (succeeded: boolean) => () => {
+      drop()
+      resolve(succeeded)
+    }
+    work.then(end(true), end(false))
+  })
 
 /** Then nothing longer can come, and it need not be counted piece by piece (RFC 9112 6.3). */
 function isShort(headers: Headers, cap: number): boolean {

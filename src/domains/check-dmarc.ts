@@ -65,18 +65,28 @@ function checkPolicy(text: string): RecordResult {
   const policy = tags.get("p")
   if (policy === undefined && tags.has("P")) return mismatch("uppercase_tag", inLowerCase("P"))
   if (policy === undefined) {
-    return mismatch("dmarc_policy", "The policy is missing. Add p=none, p=quarantine or p=reject.")
+    return { ok: true, ...(adviceOn(list) ?? { mistake: "dmarc_policy", hint: NO_POLICY }) }
   }
   if (/[\s,]/.test(policy)) {
     return mismatch("missing_semicolon", `A semicolon is missing in "p=${policy}".`)
   }
-  if (!VALUES.p?.test(policy)) {
-    const hint = `DMARC does not know p=${policy}. Use p=none, p=quarantine or p=reject.`
+  const bad = ["p", "sp"].find((name) => VALUES[name]?.test(tags.get(name) ?? "none") === false)
+  if (bad !== undefined) {
+    const hint = `DMARC does not know ${bad}=${tags.get(bad)}. Use ${bad}=none, ${bad}=quarantine or ${bad}=reject.`
+    // With an address for reports, receivers act as if the policy were p=none (RFC 7489 6.6.3).
+    if (asksForReports(tags)) return { ok: true, mistake: "dmarc_policy", hint }
     return mismatch("dmarc_policy", hint)
   }
   // Receivers ignore any other fault (RFC 7489 6.3): it is told, and the policy counts.
   return { ok: true, ...adviceOn(list) }
 }
+
+const NO_POLICY =
+  "The policy is missing, so receivers act as if it were p=none. Add p=none, p=quarantine or p=reject."
+
+/** Whether a policy names an address for reports in the form of a URI. */
+export const asksForReports = (tags: TagList["tags"]): boolean =>
+  (tags.get("rua") ?? "").split(",").some((uri) => /^\s*[a-z][a-z0-9+.-]*:\S+\s*$/i.test(uri))
 
 interface Advice {
   mistake: string

@@ -94,7 +94,8 @@ export const isWhole = (request: Request): boolean =>
   request.method === "GET" || request.method === "HEAD" || arrived.has(request)
 
 const JSON_TYPE = /^application\/json\s*(;|$)/i
-const FORM_TYPE = /^(?:application\/x-www-form-urlencoded|multipart\/form-data)\s*(;|$)/i
+/** Mail programs that post a form may leave its type out. */
+const FORM_TYPE = /^(?:application\/x-www-form-urlencoded|multipart\/form-data)?\s*(;|$)/i
 const MULTIPART = /^multipart\//i
 
 function requireType({ headers }: Request, type: RegExp, message: string) {

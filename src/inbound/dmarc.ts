@@ -1,4 +1,4 @@
-import { isDmarc } from "../domains/check-dmarc"
+import { asksForReports, isDmarc } from "../domains/check-dmarc"
 import { organizational } from "../domains/names"
 import { parseTags } from "../lib/record-text"
 import type { DnsAnswer } from "./dns-answers"
@@ -138,7 +138,7 @@ function readPolicy(text: string): PolicyTags | undefined {
   const { tags } = parseTags(text)
   const is_valid = POLICY.test(tags.get("p") ?? "") && POLICY.test(tags.get("sp") ?? "none")
   if (is_valid) return tags
-  if (!/^\s*[a-z][a-z0-9+.-]*:/i.test(tags.get("rua") ?? "")) return undefined
+  if (!asksForReports(tags)) return undefined
   tags.delete("sp")
   return tags.set("p", "none")
 }

@@ -71,7 +71,7 @@ export const answerUnsubscribe = (
 ): Promise<Response> =>
   behindLink(parts, visit, async ({ link, look }) => {
     const { store, secrets } = parts
-    const is_one_click = form["List-Unsubscribe"] === "One-Click"
+    const is_one_click = isOneClick(form)
     if (!is_one_click && form.action !== "unsubscribe") {
       return question(look, link, await subscriptionOf(store, link), 422)
     }
@@ -83,6 +83,12 @@ export const answerUnsubscribe = (
     if (is_one_click) return new Response("", { headers: unkept })
     return done(look, link, await subscriptionOf(store, link), visit.token)
   })
+
+/** Mail programs write it in any case, with an end of line behind it, or with its sign of equality encoded. */
+const isOneClick = (form: FormFields): boolean =>
+  Object.entries(form).some(([name, value = ""]) =>
+    /^list-unsubscribe=one-click=?$/i.test(`${name.trim()}=${value.trim()}`),
+  )
 
 /** All kinds of mail that the address knows, each with its choice. Looking changes nothing. */
 export const showPreferences = (parts: UnsubscribePageParts, visit: LinkVisit) =>

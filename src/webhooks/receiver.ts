@@ -53,6 +53,8 @@ const CONTENT = { "content-type": "application/json", "user-agent": "belfry-webh
 
 /** So much of an answer is read; its first thousand characters are stored. */
 const CAPTURE_BYTES = 4096
+/** So long is waited for it behind its status, which alone decides. */
+const BODY_MS = 1000
 const CAPTURE_HEADER_BYTES = 8192
 const MOST_RETRY_AFTER_SECONDS = 86_400
 
@@ -95,6 +97,7 @@ export async function attempt(
       timeout_ms,
       repeatable: true, // by its webhook-id
       capture_bytes: CAPTURE_BYTES,
+      body_ms: BODY_MS,
       allow_private,
     })
     return { at, url, request_headers, ...answered(answer, credentialsIn(headers, custom)) }

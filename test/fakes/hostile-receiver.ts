@@ -20,6 +20,8 @@ export type Misdeed =
   | "refresh"
   | "early close"
   | "half an answer"
+  | "bad chunk"
+  | "bad gzip"
   | "garbage"
 
 export interface HostileReceiver extends Disposable {
@@ -86,6 +88,14 @@ const scripts: Record<Misdeed, (target: string) => Script> = {
   }),
   "early close": () => ({ head: "", close: true }),
   "half an answer": () => ({ head: `${OK}Content-Length: 1000\r\n\r\nhalf`, close: true }),
+  "bad chunk": () => ({
+    head: `${OK}Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\nZZ\r\n`,
+    close: true,
+  }),
+  "bad gzip": () => ({
+    head: `${OK}Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\nhalf`,
+    close: true,
+  }),
   garbage: () => ({ head: "what is this?\r\n\r\n", close: true }),
 }
 

@@ -40,10 +40,15 @@ const ENDED = {
 /** As mail providers send it: the form in the URL's encoding, or in parts. */
 const BY_PROVIDERS: [string, string, string][] = [
   ["application/x-www-form-urlencoded", "the usual form", ONE_CLICK],
+  ["application/x-www-form-urlencoded; charset=UTF-8", "a form with a charset", ONE_CLICK],
+  ["application/x-www-form-urlencoded", "a form with an end of line", `${ONE_CLICK}\r\n`],
+  ["Application/X-WWW-Form-Urlencoded", "a form in lower case", ONE_CLICK.toLowerCase()],
+  ["application/x-www-form-urlencoded", "an encoded form", encodeURIComponent(ONE_CLICK)],
+  ["", "a form without a type", `${ONE_CLICK}\n`],
   [
-    "application/x-www-form-urlencoded; charset=UTF-8",
-    "a form with a charset",
-    `${ONE_CLICK}\r\n`.trim(),
+    'multipart/form-data; charset=utf-8; boundary="b7a"',
+    "a form in parts, with an end of line",
+    '--b7a\r\nContent-Type: text/plain\r\nContent-Disposition: form-data; name="list-unsubscribe"\r\n\r\none-click\r\n\r\n--b7a--',
   ],
   [
     "multipart/form-data; boundary=----b7a",

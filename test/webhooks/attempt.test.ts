@@ -3,6 +3,7 @@ import { Webhook as Standard } from "standardwebhooks"
 import { secondsFromNow } from "../../src/core/time"
 import { OVER } from "../../src/jobs/work-item"
 import { newSecret, verify } from "../../src/lib/signature"
+import { hostileReceiver, type Misdeed } from "../fakes/hostile-receiver"
 import { hangs, type Received, receiver } from "../fakes/receiver"
 import { type DeliveryRow, type EndpointOptions, testHooks, until } from "../harness/hooks"
 
@@ -168,6 +169,22 @@ describe("an attempt", () => {
       expect(row.last_response_status).toBe(status)
       expect(received).toHaveLength(1)
     }
+  })
+
+  test.each<Misdeed>([
+    "endless body",
+    "endless chunks",
+    "one byte a second",
+    "half an answer",
+    "bad chunk",
+    "bad gzip",
+    "gzip bomb",
+  ])("succeeds on a status of 2xx with %s", async (misdeed) => {
+    using odd = hostileReceiver(misdeed)
+    const { row } = await attempted({ url: odd.url })
+    expect(row).toMatchObject({ status: "success", last_error: null, last_response_status: 200 })
+    expect(row.last_response_body?.length).toBeLessThanOrEqual(1000)
+    expect(odd.connections()).toBe(1)
   })
 
   test("says what kept it from an answer", async () => {
