@@ -148,6 +148,8 @@ const UNEXPECTED: Record<string, string> = {
   EOF: "The text ends here, but a block or an expression is still open.",
   INVALID: "This character is not allowed here.",
   INVERSE: "{{else}} is outside of a block.",
+  OPEN_INVERSE_CHAIN:
+    "{{else if}} has no place here. A block that begins with {{^ has {{else}} alone.",
   OPEN_ENDBLOCK: "This closes a block that is not open.",
   CLOSE: "The expression ends here, but something is missing in it.",
   CLOSE_UNESCAPED: "The expression ends with }}}, but it does not begin with {{{.",

@@ -5,13 +5,14 @@ import {
   escapeFor,
   type Handlebars,
   noticingGaps,
+  plain,
   problemOf,
   type TemplateProblem,
   Unfit,
 } from "./handlebars"
 import { type HelperSetting, handlebarsHelpers } from "./handlebars-helpers"
 import { DEADLINE_MS, LONG_MS, OUTPUT_BYTES } from "./limits"
-import { type Noticing, parseText, VALUE } from "./syntax"
+import { type Noticing, parseText, TEXT, VALUE } from "./syntax"
 import type { TemplateVariable } from "./tables"
 import type { TemplateText } from "./template-sources"
 import { COMPILER, CONTENT } from "./validate-template-task"
@@ -88,6 +89,7 @@ handlebars.registerHelper(VALUE, (value: unknown, name: string) => {
   if (value === undefined && !run.empty.some((key) => isBelow(name, key))) run.missing.add(name)
   return value
 })
+handlebars.registerHelper(TEXT, (value: unknown) => plain(value))
 
 /** Turns of loops between two looks at the clock. */
 const TURNS = 1024

@@ -7,6 +7,24 @@ const MOST_NODES_DEEP = 128
 /** The helper that each value goes through, so that a missing one is noticed. No author can write it. */
 export const VALUE = "§"
 
+/** The helper that each `{{{x}}}` goes through. */
+export const TEXT = "§text"
+
+/**
+ * Makes `{{{x}}}` print a text. Handlebars joins what is printed by `+`, which adds up numbers that stand
+ * side by side.
+ */
+export function printAsText(node: hbs.AST.MustacheStatement, is_call: boolean): void {
+  const { path, params, hash, loc } = node
+  const printed = is_call ? { type: "SubExpression", path, params, hash, loc } : path
+  const none = undefined as unknown as hbs.AST.Hash
+  Object.assign(node, { path: pathTo(TEXT, loc), params: [printed], hash: none })
+}
+
+const pathTo = (name: string, loc: hbs.AST.SourceLocation) => ({
+  ...{ type: "PathExpression", data: false, depth: 0, parts: [name], original: name, loc },
+})
+
 /** What the syntax tree of a text says. */
 interface TextFacts {
   /** Names that the data has to give, as they are written. */
@@ -59,7 +77,8 @@ export function parseText(
   return { tree, facts }
 }
 
-const BLOCK_TAG = /\{\{\{?\{?~?\s*([#^/])/g
+/** `{{^}}` begins nothing: it is `{{else}}`. */
+const BLOCK_TAG = /\{\{\{?\{?~?\s*(#|\^(?!\s*~?\}\})|\/)/g
 
 /** Before the parser, whose time grows with the square of the depth. */
 function refuseDeepBlocks(source: string): void {
@@ -102,13 +121,17 @@ class Walk {
         return
       }
       const value = this.#value(target, scope)
-      if (value.type !== "SubExpression") return
-      node.path = (value as hbs.AST.SubExpression).path
-      node.params = (value as hbs.AST.SubExpression).params
+      const is_call = value.type === "SubExpression"
+      if (is_call) {
+        node.path = (value as hbs.AST.SubExpression).path
+        node.params = (value as hbs.AST.SubExpression).params
+      }
+      if (!escaped) printAsText(node, is_call)
       return
     }
     requireHelper(target)
     this.#arguments(node, scope, false)
+    if (!escaped) printAsText(node, true)
   }
 
   #block(node: hbs.AST.BlockStatement, scope: Scope): void {
@@ -121,7 +144,8 @@ class Walk {
     }
     this.#arguments(node, scope, true)
     const inner = name === "each" || name === "with" ? below(node, scope) : scope
-    this.program(program, inner)
+    // Of `{{^if x}}` without an else there is the inverse alone.
+    if (program) this.program(program, inner)
     if (inverse) this.program(inverse, scope)
   }
 
@@ -177,7 +201,7 @@ class Walk {
     const place = `${loc.start.line}:${loc.start.column + 1}`
     return {
       type: "SubExpression",
-      path: { type: "PathExpression", data: false, depth: 0, parts: [VALUE], original: VALUE, loc },
+      path: pathTo(VALUE, loc),
       params: [path, text(name), text(place)],
       hash: undefined,
       loc,
@@ -220,7 +244,7 @@ function below({ path, params, program }: hbs.AST.BlockStatement, scope: Scope):
   return {
     depth: scope.depth + 1,
     path: own === "" ? "" : outer + own,
-    locals: [...scope.locals, ...(program.blockParams ?? [])],
+    locals: [...scope.locals, ...(program?.blockParams ?? [])],
   }
 }
 

@@ -3,21 +3,24 @@ import {
   environment,
   escapeFor,
   type Handlebars,
+  plain,
   problemOf,
   SafeString,
   Unfit,
 } from "./handlebars"
 import { OUTPUT_BYTES } from "./limits"
-import { requireShallow } from "./syntax"
+import { printAsText, requireShallow, TEXT } from "./syntax"
 import type { Transformed, TransformTask } from "./transform"
 
 const MOST_COMPILED = 64
 
 /** Only these; partials and decorators do not exist at all. */
 const HELPERS = { if: true, unless: true, each: true, with: true, lookup: true, json: true }
+const KNOWN: Record<string, boolean> = { ...HELPERS, [TEXT]: true, log: false }
 
 const handlebars = environment()
 handlebars.registerHelper("json", asJson)
+handlebars.registerHelper(TEXT, (value: unknown) => plain(value))
 
 /** `{{json x}}`: the value as JSON, with its quotes. */
 function asJson(...given: unknown[]) {
@@ -54,8 +57,8 @@ function compile(source: string): Handlebars.TemplateDelegate {
   }
   const tree = handlebars.parse(source)
   requireShallow(tree)
-  requirePlain(tree)
-  const options = { strict: true, knownHelpersOnly: true, knownHelpers: { ...HELPERS, log: false } }
+  settle(tree)
+  const options = { strict: true, knownHelpersOnly: true, knownHelpers: KNOWN }
   handlebars.precompile(tree, options) // `compile` alone waits for the first call to find mistakes
   const template = handlebars.compile(tree, options)
   compiled.set(source, template)
@@ -66,11 +69,23 @@ function compile(source: string): Handlebars.TemplateDelegate {
 
 const REFUSED = /^(Partial|Decorator)/
 
-function requirePlain(node: unknown) {
+/** Refuses partials and decorators, and makes each `{{{x}}}` print a text. */
+function settle(node: unknown) {
   if (typeof node !== "object" || node === null) return
   const { type, loc } = node as Partial<hbs.AST.Node>
   if (typeof type === "string" && REFUSED.test(type)) {
     throw new Unfit("syntax", "Partials and decorators are not available. Remove them.", loc)
   }
-  for (const [name, value] of Object.entries(node)) if (name !== "loc") requirePlain(value)
+  for (const [name, value] of Object.entries(node)) if (name !== "loc") settle(value)
+  if (type === "MustacheStatement") printed(node as hbs.AST.MustacheStatement)
+}
+
+function printed(node: hbs.AST.MustacheStatement) {
+  const { escaped, params } = node
+  if (escaped) return
+  const path = node.path as hbs.AST.PathExpression
+  const is_helper = path.parts.length === 1 && KNOWN[path.original] === true
+  // As of a name that is printed at once, a missing value is a mistake.
+  Object.assign(path, { strict: true })
+  printAsText(node, params.length > 0 || is_helper)
 }

@@ -1,6 +1,6 @@
 import { environment, problemOf, type TemplateProblem } from "./handlebars"
 import { VALUE_HELPERS } from "./handlebars-helpers"
-import { parseText, VALUE } from "./syntax"
+import { parseText, TEXT, VALUE } from "./syntax"
 import type { TemplateText } from "./template-sources"
 
 export interface UsedPartial {
@@ -30,7 +30,7 @@ const handlebars = environment()
 export const COMPILER = {
   knownHelpersOnly: true,
   knownHelpers: Object.fromEntries(
-    ["if", "unless", "each", "with", VALUE, ...VALUE_HELPERS].map((name) => [name, true]),
+    ["if", "unless", "each", "with", VALUE, TEXT, ...VALUE_HELPERS].map((name) => [name, true]),
   ) as Record<string, boolean>,
 }
 
