@@ -9,6 +9,7 @@ import { errorBody, errorText, exits, Failure } from "./lib/errors"
 import { type GlobalFlags, globalFlags, quoted, typedAs } from "./lib/flags"
 import { watchInterrupts, watchReaders } from "./lib/interrupt"
 import { write } from "./lib/output"
+import { profileWithKey } from "./lib/profiles"
 import { painter, wantsColour } from "./lib/terminal"
 import { createRoot, finishRoot } from "./root"
 
@@ -20,7 +21,7 @@ export async function run(words: string[]): Promise<never> {
   const program = await programFor(words, (text) => {
     printed = printed.then(() => write(process.stdout, text))
   })
-  const state: RunState = { flags: { color: true }, command: undefined }
+  const state: RunState = { flags: { color: true, ...wantedForm(words) }, command: undefined }
   program.hook("preAction", (_, command) => {
     state.flags = globalFlags(command)
     state.command = command
@@ -51,6 +52,13 @@ export async function programFor(
   }
   const { createProgram } = await import("./program")
   return createProgram(words, writeOut)
+}
+
+/** `-o table`, also in a line that cannot be read. */
+function wantedForm(words: readonly string[]): { output?: string } {
+  const at = words.findIndex((word) => /^(-o|--output)(=?table)?$/.test(word))
+  const is_table = /table$/.test(words[at] ?? "") || (at >= 0 && words[at + 1] === "table")
+  return is_table ? { output: "table" } : {}
 }
 
 async function parse(program: Command, words: string[]): Promise<void> {
@@ -92,8 +100,10 @@ async function ended(error: unknown, { flags, command }: RunState): Promise<numb
   const failure = await advised(asFailure(error), { flags, command })
   const is_terminal = process.stderr.isTTY === true
   const paint = painter(wantsColour(environment, is_terminal, flags.color === false))
-  const is_text = is_terminal && !failure.is_for_log
-  const text = is_text ? errorText(failure, paint, typedAs(command)) : errorBody(failure)
+  const is_text = flags.output === "table" || (is_terminal && !failure.is_for_log)
+  const text = is_text
+    ? errorText(command ? withNames(failure, command) : failure, paint, typedAs(command))
+    : errorBody(failure)
   await write(process.stderr, `${text}\n`)
   if (!flags.verbose || !(error instanceof Error)) return failure.exit
   const stack = is_text ? error.stack : JSON.stringify({ stack: error.stack })
@@ -109,9 +119,34 @@ interface RunState {
 
 /** With the next step that only the server knows. */
 async function advised(failure: Failure, { flags, command }: RunState): Promise<Failure> {
-  const may_help = failure.exit === exits.unauthorized && command?.name() !== "setup"
-  if (!command || !may_help || flags.dryRun) return failure
-  return withSetup(failure, openContext(flags))
+  if (!command || flags.dryRun) return failure
+  if (failure.exit !== exits.unauthorized || command.name() === "setup") return failure
+  const context = openContext(flags)
+  return withOtherKey(failure, context) ?? (await withSetup(failure, context))
+}
+
+/** With what was not found, where the message does not say it: an argument, or the flag of its kind. */
+function withNames(failure: Failure, command: Command): Failure {
+  if (failure.exit !== exits.not_found || failure.status === undefined) return failure
+  const kind = failure.code.replace(/_?not_found$/, "")
+  const { name, value } = typedAs(command)(`${kind}_id`)
+  const words = value === undefined ? command.args : [`${name} ${value}`]
+  const unnamed = words.filter((word) => !failure.message.includes(word.split(" ").at(-1) ?? ""))
+  if (unnamed.length === 0) return failure
+  return failure.with({ message: `${failure.message.replace(/\.$/, "")}: ${unnamed.join(" ")}.` })
+}
+
+/** Where a profile has a key for the server that refused the given one. */
+function withOtherKey(failure: Failure, context: Context): Failure | undefined {
+  const { url, api_key, key_from, signed_in } = context.connection()
+  const is_wrong = api_key === null || failure.status === 401
+  const name = is_wrong && !signed_in ? profileWithKey(url, environment) : undefined
+  if (name === undefined || key_from?.startsWith("the profile")) return undefined
+  const drop = key_from === "--api-key" ? "leave out" : "unset"
+  const without = key_from === null ? "" : `${drop} ${key_from.split(" ")[0]}, and `
+  return failure.with({
+    hint: `${without}use the key of the profile ${name} with --profile ${quoted(name)}`,
+  })
 }
 
 const isHelp = ({ code }: CommanderError) =>
@@ -121,10 +156,35 @@ function asFailure(error: unknown): Failure {
   if (error instanceof Failure) return error
   if (error instanceof CommanderError) {
     const message = error.message.replace(/^error: /, "").replaceAll("\n", " ")
-    return new Failure(exits.usage, "usage", message, { hint: "see --help" })
+    return new Failure(exits.usage, "usage", nearOnly(message), { hint: "see --help" })
   }
   const message = error instanceof Error ? error.message : String(error)
   return new Failure(exits.failed, "internal_error", message)
+}
+
+const MOST_TYPING_ERRORS = 2
+
+/** Commander also suggests what is three typing errors away, and then something else is meant. */
+function nearOnly(message: string): string {
+  const [, typed = "", suggested = ""] =
+    /'([^']*)' \(Did you mean (?:one of )?(.+)\?\)$/.exec(message) ?? []
+  const is_near = suggested.split(", ").some((one) => isNear(typed, one, MOST_TYPING_ERRORS))
+  return is_near ? message : message.replace(/ \(Did you mean .*$/, "")
+}
+
+/** Whether this many typing errors at most lie between two words. */
+function isNear(one: string, other: string, errors: number): boolean {
+  if (one === other) return true
+  const [rest, other_rest] = [one.slice(1), other.slice(1)]
+  if (one[0] === other[0]) return isNear(rest, other_rest, errors)
+  const pairs = [
+    [rest, other_rest],
+    ...[
+      [rest, other],
+      [one, other_rest],
+    ],
+  ] as const
+  return errors > 0 && pairs.some(([left, right]) => isNear(left, right, errors - 1))
 }
 
 const PATIENCE_MILLISECONDS = 2000
@@ -140,15 +200,14 @@ async function withSetup(failure: Failure, context: Context): Promise<Failure> {
     const client = context.anonymous(url, PATIENCE_MILLISECONDS)
     const { data } = await client.call("GET /v1/setup")
     if (!data.required) return failure
-  } catch {
-    return failure // what cannot be asked changes nothing
+  } catch (error) {
+    // What cannot be asked changes nothing, but no key helps at a server that is not there.
+    const is_away = error instanceof Failure && error.exit === exits.unreachable
+    return is_away && failure.status === undefined ? error : failure
   }
-  const { exit, code, message, request_id, status } = failure
   const next = `belfry setup ${quoted(url)}`
-  return new Failure(exit, code, message, {
+  return failure.with({
     details: { ...failure.details, next },
     hint: `this server has no owner yet. Become its owner with \`${next}\``,
-    ...(request_id && { request_id }),
-    ...(status && { status }),
   })
 }

@@ -143,14 +143,19 @@ function forgetSession({ profile: name, url }: Pick<Connection, "profile" | "url
 }
 
 const whoami: Action<object> = async (context) => {
-  const { url, profile, signed_in, api_key, account_id, project_id } = context.connection()
+  const { url, profile, signed_in, api_key, key_from, account_id, project_id } =
+    context.connection()
   const { output, paint } = context
-  const place = { url, profile, account_id, project_id }
+  const place = { url, profile, key_from, account_id, project_id }
   if (!signed_in) {
+    const account = api_key === null ? null : await accountOfKey(context)
     const key = api_key && `${api_key.slice(0, 17)}…`
-    const person = { user: null, session: null, accounts: null }
-    const record = { kind: key ? "key" : "nobody", ...place, api_key: key, ...person }
-    await output.record(record, () => fields(Object.entries(record), paint))
+    const person = { user: null, session: null, accounts: account && [account] }
+    const own = { account_id: account?.id ?? account_id, api_key: key }
+    const record = { kind: key ? "key" : "nobody", ...place, ...own, ...person }
+    await output.record(record, () => {
+      return fields(Object.entries({ ...record, accounts: account?.name }), paint)
+    })
     return key ? exits.done : exits.unauthorized
   }
   const { data } = await context.call("GET /v1/session")
@@ -162,6 +167,17 @@ const whoami: Action<object> = async (context) => {
     return fields(lines as [string, unknown][], paint)
   })
   return exits.done
+}
+
+/** The account of a key; null for a key that is good but may not see it. Throws for one that is not. */
+async function accountOfKey(context: Context): Promise<{ id: string; name: string } | null> {
+  try {
+    const { id, name } = (await context.call("GET /v1/accounts/me")).data
+    return { id, name }
+  } catch (error) {
+    if (error instanceof Failure && "required_scope" in error.details) return null
+    throw error
+  }
 }
 
 /** The server asks for the password. A script needs --yes as well. */
@@ -206,7 +222,7 @@ export const loginRows = [
   }),
   own("logout", logout, { about: "sign out" }),
   own("whoami", whoami, {
-    about: "show the person or key that commands use",
+    about: "ask the server about the person or key that commands use",
     example: ["", "--json=user.email,account_id"],
   }),
 ]

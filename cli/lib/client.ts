@@ -10,6 +10,7 @@ import type { OperationRow } from "../../src/client/operation"
 import { operations } from "../../src/client/operations"
 import { environment, version } from "./environment"
 import { exitOfStatus, exits, Failure, usage } from "./errors"
+import { certificateFault } from "./post"
 import { type Connection, isLoopback } from "./profiles"
 import { millis, pause } from "./time"
 
@@ -87,7 +88,7 @@ export function openClient(connection: Connection, options: ClientOptions): Clie
     requireParams(input.params ?? {})
     const { accept, ...call } = requestOf(name, input)
     const answer = await patiently(connection, options, call)
-    if (answer.status < 200 || answer.status > 299) throw refusal(answer, connection.url)
+    if (answer.status < 200 || answer.status > 299) throw refusal(answer, connection, options)
     if (accept !== "application/json") return answer.bytes
     const body = parsed(answer, connection.url) as { meta?: object }
     return { ...body, meta: body.meta ?? {} }
@@ -184,7 +185,7 @@ async function once(
     options.trace?.(`${call.method} ${url} ${response.status} ${millis() - started} ms ${id}`)
     return { status: response.status, headers: response.headers, bytes }
   } catch (error) {
-    throw unreachable(error, connection.url, timeout)
+    throw await silence(error, connection, timeout)
   }
 }
 
@@ -215,9 +216,9 @@ async function streamed(connection: Connection, options: ClientOptions, call: Ca
     const { status, headers, body } = response
     if (response.ok && body) return body as AsyncIterable<Uint8Array>
     const bytes = new Uint8Array(await response.arrayBuffer())
-    throw refusal({ status, headers, bytes }, connection.url)
+    throw refusal({ status, headers, bytes }, connection, options)
   } catch (error) {
-    throw error instanceof Failure ? error : unreachable(error, connection.url, options.timeout)
+    throw error instanceof Failure ? error : await silence(error, connection, options.timeout)
   } finally {
     clearTimeout(timer)
   }
@@ -290,23 +291,40 @@ function parsed({ bytes, status }: Answer, url: string): unknown {
   }
 }
 
-function refusal(answer: Answer, url: string): Failure {
-  const { status } = answer
+function refusal(answer: Answer, connection: Connection, { anonymous }: ClientOptions): Failure {
+  const { status, headers } = answer
+  const { url, key_from } = connection
+  const elsewhere = status < 400 ? headers.get("location") : null
+  if (elsewhere && URL.canParse(elsewhere, url)) {
+    const { origin } = new URL(elsewhere, url)
+    const message = `${url} refers to ${elsewhere}.`
+    return new Failure(exits.failed, "bad_answer", message, {
+      hint: `name it with --url ${origin}`,
+    })
+  }
   const body = parsed(answer, url) as {
     error?: Partial<Failure>
     meta?: { request_id?: string }
   } | null
   const { code, message, details } = body?.error ?? {}
-  const request_id = body?.meta?.request_id ?? answer.headers.get("x-request-id") ?? undefined
+  const request_id = body?.meta?.request_id ?? headers.get("x-request-id") ?? undefined
   return new Failure(
     exitOfStatus(status),
     code ?? "bad_answer",
     message ?? `${url} answered ${status}.`,
-    { details: details ?? {}, status, ...(request_id ? { request_id } : {}) },
+    {
+      ...{ details: details ?? {}, status, ...(request_id ? { request_id } : {}) },
+      asked: { server: url, key_from: anonymous ? null : key_from },
+    },
   )
 }
 
-function unreachable(error: unknown, url: string, timeout: number): Failure {
+/** Why no answer came. */
+async function silence(
+  error: unknown,
+  { url, url_from }: Connection,
+  timeout: number,
+): Promise<Failure> {
   const cause = error instanceof Error ? error : new Error(String(error))
   if (cause.name === "TimeoutError") {
     const time =
@@ -315,8 +333,42 @@ function unreachable(error: unknown, url: string, timeout: number): Failure {
     return new Failure(exits.try_later, "timeout", message, { hint: "wait longer with --timeout" })
   }
   const reason = "code" in cause ? String(cause.code) : cause.message
-  const details = { url, reason }
-  return new Failure(exits.unreachable, "unreachable", `No server answers at ${url}.`, { details })
+  const unreachable = (message: string, hint?: string) =>
+    new Failure(exits.unreachable, "unreachable", message, {
+      ...{ details: { url, reason }, ...(hint && { hint }) },
+    })
+  const named = url_from === null ? "" : `, which ${url_from} names`
+  const { hostname } = new URL(url)
+  if (reason === "ENOTFOUND") return unreachable(`There is no host ${hostname}${named}.`, WHICH)
+  const distrust = certificateFault(reason)
+  if (distrust !== reason) {
+    const hint = "name the file of its authority in NODE_EXTRA_CA_CERTS"
+    return unreachable(`The certificate of ${url} is not trusted: ${distrust}.`, hint)
+  }
+  const other = reason === "ECONNREFUSED" ? undefined : await otherScheme(url)
+  if (!other) return unreachable(`No server answers at ${url}${named}.`)
+  const [wrong, right] = [url, other].map((one) => one.split(":")[0])
+  return unreachable(
+    `${url}${named}: the server there speaks ${right}, not ${wrong}.`,
+    `name it with --url ${other}`,
+  )
+}
+
+const WHICH = "name the server with --url or BELFRY_URL"
+const PROBE_MILLISECONDS = 2000
+
+/** The same address with https for http or http for https, where a server answers. It gets no key. */
+async function otherScheme(url: string): Promise<string | undefined> {
+  const other = url.startsWith("https:")
+    ? url.replace(/^https/, "http")
+    : url.replace(/^http/, "https")
+  const tls = { rejectUnauthorized: false }
+  const signal = AbortSignal.timeout(PROBE_MILLISECONDS)
+  const direct = isLoopback(url) ? { proxy: false as const } : {}
+  return await fetch(`${other}/healthz`, { signal, tls, redirect: "manual", ...direct }).then(
+    () => other,
+    () => undefined,
+  )
 }
 
 /**

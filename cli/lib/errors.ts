@@ -27,6 +27,8 @@ interface More {
   request_id?: string
   /** Of the answer that it was. */
   status?: number
+  /** The server that gave it, and the source of the key. */
+  asked?: { server: string; key_from: string | null }
 }
 
 /** A command cannot go on. Carries everything that is shown, and the number the process ends with. */
@@ -38,6 +40,7 @@ export class Failure extends Error {
   readonly hint: string | undefined
   readonly request_id: string | undefined
   readonly status: number | undefined
+  readonly asked: More["asked"]
   /** Told as JSON, also on a terminal: it belongs to a log of that form. */
   is_for_log = false
 
@@ -49,6 +52,15 @@ export class Failure extends Error {
     this.hint = more.hint
     this.request_id = more.request_id
     this.status = more.status
+    this.asked = more.asked
+  }
+
+  /** The same failure with another next step, or another message. */
+  with({ message = this.message, ...more }: More & { message?: string }): Failure {
+    const { exit, code, details, hint, request_id, status, asked } = this
+    const same = { details, ...(hint && { hint }), ...(request_id && { request_id }) }
+    const whose = { ...(status && { status }), ...(asked && { asked }) }
+    return new Failure(exit, code, message, { ...same, ...whose, ...more })
   }
 }
 
@@ -107,6 +119,7 @@ const next_steps: Partial<Record<string, string>> = {
   domain_not_verified: "send from an address at a verified domain; with `up` mailbox.test is one",
   sender_not_configured: "name the sender with --from",
   rate_limited: "send more slowly, or use `belfry emails batch`",
+  template_not_found: "see `belfry templates list`",
   webhook_not_found: "see `belfry webhooks list`",
   service_unavailable: "see `belfry status`, then try again",
 }
@@ -137,9 +150,10 @@ const saysUnknownType = (fields: unknown): boolean =>
 
 /** The API's own error body, for programs. */
 export function errorBody(failure: Failure): string {
-  const { code, message, details, request_id } = failure
-  const meta = request_id ? { meta: { request_id } } : {}
-  return JSON.stringify({ error: { code, message, details }, ...meta })
+  const { code, message, details, request_id, asked } = failure
+  const meta = { ...(request_id && { request_id }), ...asked }
+  const has_meta = Object.keys(meta).length > 0
+  return JSON.stringify({ error: { code, message, details }, ...(has_meta && { meta }) })
 }
 
 /** What happened, which value, what to do next: for people. `typed` names flags for fields. */
@@ -163,8 +177,17 @@ export function errorText(
   }
   const step = nextStep(failure)
   if (step) lines.push(`  → ${cleanLine(step)}`)
-  if (failure.request_id) lines.push(paint.dim(`  request ${cleanLine(failure.request_id)}`))
+  const origin = originText(failure)
+  if (origin) lines.push(paint.dim(`  ${cleanLine(origin)}`))
   return lines.join("\n")
+}
+
+/** `request req_… at http://127.0.0.1:8080, key from --api-key`. */
+function originText({ request_id, asked }: Failure): string {
+  const request = request_id ? `request ${request_id}` : "request"
+  if (!asked) return request_id ? request : ""
+  const proof = asked.key_from === null ? "without a key" : `key from ${asked.key_from}`
+  return `${request} at ${asked.server}, ${proof}`
 }
 
 /** What a person typed for a field of the request. */

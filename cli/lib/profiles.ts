@@ -35,6 +35,8 @@ export interface Profile {
   project_id?: string | null
   /** Of a server by `belfry up`: its first project, which no other data folder has. */
   instance?: string
+  /** Of a server by `belfry up`: its data folder. */
+  data_dir?: string
   /** Of a server by `belfry up`: where it takes mail by SMTP. */
   submission_port?: number
 }
@@ -50,7 +52,11 @@ export interface Profiles {
 /** The URL of the API and the credential of the caller. */
 export interface Connection {
   url: string
+  /** What names the address, for errors: a flag, a variable, a profile. Null for the usual one. */
+  url_from: string | null
   api_key: string | null
+  /** What gave the key or the sign-in, in the same way. */
+  key_from: string | null
   profile: string | null
   /** Whether the profile holds a sign-in, which then comes before its key. */
   signed_in: boolean
@@ -59,7 +65,10 @@ export interface Connection {
 }
 
 /** A connection that no profile speaks for. */
-export const NOBODY = { profile: null, signed_in: false, account_id: null, project_id: null }
+export const NOBODY = {
+  ...{ url_from: null, key_from: null, profile: null, signed_in: false },
+  ...{ account_id: null, project_id: null },
+}
 
 interface Chosen {
   url?: string | undefined
@@ -100,9 +109,12 @@ function homeOf({ HOME }: Environment): string {
 export function connection(flags: Chosen, environment: Environment): Connection {
   const given_url = flags.url ?? (environment.BELFRY_URL || undefined)
   const given_key = flags.api_key ?? (environment.BELFRY_API_KEY || keyFile(environment))
+  const url_from = flags.url === undefined ? "BELFRY_URL" : "--url"
+  const key_from = keySource(flags, environment)
   const wanted = flags.profile ?? (environment.BELFRY_PROFILE || undefined)
   if (given_url !== undefined && given_key !== undefined && wanted === undefined) {
-    return { ...NOBODY, url: webAddress(given_url), api_key: given_key } // no file is needed
+    const given = { url: webAddress(given_url), url_from, api_key: given_key, key_from }
+    return { ...NOBODY, ...given } // no file is needed
   }
 
   const stored = readProfiles(profilesPath(environment))
@@ -114,14 +126,36 @@ export function connection(flags: Chosen, environment: Environment): Connection 
   const url = webAddress(given_url ?? (profile?.url || DEFAULT_URL))
   // A key of a profile goes to that profile's server only, also with --url.
   const own = profile && sameServer(profile.url, url) ? profile : undefined
+  const stored_from = own && (own.session || own.api_key) ? sourceIn(name, own) : null
   return {
     url,
+    url_from: given_url === undefined ? (profile ? `the profile ${name}` : null) : url_from,
     api_key: given_key ?? own?.api_key ?? null,
+    key_from: given_key === undefined ? stored_from : key_from,
     profile: profile ? name : null,
     signed_in: given_key === undefined && Boolean(own?.session),
     account_id: own?.account_id ?? null,
     project_id: own?.project_id ?? null,
   }
+}
+
+function keySource({ api_key }: Chosen, { BELFRY_API_KEY, BELFRY_API_KEY_FILE }: Environment) {
+  if (api_key !== undefined) return "--api-key"
+  return BELFRY_API_KEY ? "BELFRY_API_KEY" : `BELFRY_API_KEY_FILE (${BELFRY_API_KEY_FILE})`
+}
+
+function sourceIn(name: string, { session, data_dir }: Profile): string {
+  if (session) return `the sign-in of ${session.email} in the profile ${name}`
+  return `the profile ${name}${data_dir === undefined ? "" : ` (data folder ${data_dir})`}`
+}
+
+/** The first profile with a key or a sign-in for the server at this address. */
+export function profileWithKey(url: string, environment: Environment): string | undefined {
+  const { current, profiles } = readProfiles(profilesPath(environment))
+  const fits = ([, one]: [string, Profile]) =>
+    sameServer(one.url, url) && Boolean(one.session || one.api_key)
+  const names = Object.entries(profiles).flatMap((entry) => (fits(entry) ? [entry[0]] : []))
+  return names.find((name) => name === current) ?? names[0]
 }
 
 /** `BELFRY_API_KEY_FILE`, as for every secret, keeps the key out of the environment. */

@@ -51,7 +51,7 @@ export const up: Action<UpOptions> = async (context, options) => {
   const { project_id, key_id, api_key } = await firstKey(running, loaded, options.newKey === true)
   const { url, data_dir, smtp } = running
   const mail = smtp.submission === null ? {} : { submission_port: smtp.submission }
-  const local = { url, api_key, instance: project_id, ...mail }
+  const local = { url, api_key, instance: project_id, data_dir, ...mail }
   const leaveProfile = await takeLocalProfile(local).catch(notStored)
   const setup_token = running.setup?.token ?? null
   const open_url = signInLink(running, project_id, key_id)

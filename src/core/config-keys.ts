@@ -362,7 +362,7 @@ export const variableOf = (name: string): string =>
 
 const MOST_MEMBERS = 8
 
-/** What a key that does not exist was probably meant to be: `did you mean log.level?`. */
+/** What a key that does not exist was probably meant to be: `; did you mean log.level?`, or nothing. */
 export const guessKey = (name: string): string => guess(name, keyNames, ".")
 
 /** The same for a variable of the environment: the prefix that all have in common counts nothing. */
@@ -380,12 +380,12 @@ function guess(
   shown = (one: string) => one,
 ): string {
   const best = nearest(name, among)
-  if (best?.is_near) return `did you mean ${shown(best.text)}?`
+  if (best?.is_near) return `; did you mean ${shown(best.text)}?`
 
   const sectionOf = (text: string) => text.split(separator, 1)[0] ?? ""
   const in_sections = among.filter((one) => one.includes(separator))
   const section = nearest(sectionOf(name), in_sections.map(sectionOf))
-  if (!section?.is_near) return `the nearest is ${shown(best?.text ?? "")}`
+  if (!section?.is_near) return ""
   const members = in_sections.filter((one) => sectionOf(one) === section.text)
-  return `did you mean ${members.slice(0, MOST_MEMBERS).map(shown).join(", ")}?`
+  return `; did you mean ${members.slice(0, MOST_MEMBERS).map(shown).join(", ")}?`
 }

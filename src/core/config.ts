@@ -76,7 +76,7 @@ export function loadSettings(sources: Sources = {}): Loaded {
       continue
     }
     if (!isKeyName(name)) {
-      faults.push(`${name} (${source}) is not a setting; ${guessKey(name)}`)
+      faults.push(`${name} (${source}) is not a setting${guessKey(name)}`)
       continue
     }
     const value = keys[name].kind.parse(raw)
@@ -109,7 +109,7 @@ export const decidedSettings = (): Settings | undefined => process_settings?.val
 
 function collect(sources: Sources, environment: Variables, faults: string[]): Input[] {
   for (const name of unknownVariables(environment)) {
-    faults.push(`${name} (environment) is not a setting; ${guessVariable(name)}`)
+    faults.push(`${name} (environment) is not a setting${guessVariable(name)}`)
   }
   const file = sources.file ?? (environment.BELFRY_CONFIG || undefined)
   return [
@@ -169,7 +169,7 @@ function loaded(
 ): Omit<Loaded, "again" | "gone"> {
   const explain = (name: string): Explanation => {
     if (!isKeyName(name)) {
-      throw new ConfigError([`${name} is not a setting; ${guessKey(name)}`])
+      throw new ConfigError([`${name} is not a setting${guessKey(name)}`])
     }
     return {
       key: name,

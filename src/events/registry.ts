@@ -195,7 +195,9 @@ export function askedTypes(list: string): string[] {
   throw invalid("types", "unknown_type", noSuchType(unknown))
 }
 
-export const noSuchType = (unknown: string) =>
-  `There is no event type ${unknown}. The nearest is ${nearest(unknown, NAMES)?.text}.`
+export function noSuchType(unknown: string): string {
+  const near = nearest(unknown, NAMES)
+  return `There is no event type ${unknown}.${near?.is_near ? ` The nearest is ${near.text}.` : ""}`
+}
 
 const NAMES = eventTypes.map(({ type }) => type)

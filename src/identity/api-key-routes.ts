@@ -21,8 +21,9 @@ const named_scopes = SCOPES.filter((scope) => scope !== "*")
 
 const scopeText = ruledText({}, (scope) => {
   if (isScope(scope)) return undefined
-  const known = nearest(scope, named_scopes)?.text
-  return ["invalid", `There is no scope ${scope}. The nearest is ${known}.`]
+  const near = nearest(scope, named_scopes)
+  const hint = near?.is_near ? ` The nearest is ${near.text}.` : ""
+  return ["invalid", `There is no scope ${scope}.${hint}`]
 })
 
 const BAD_RANGE = "The value must be an IP address or a CIDR range, such as 203.0.113.0/24."

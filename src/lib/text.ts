@@ -53,12 +53,14 @@ interface Nearest {
   is_near: boolean
 }
 
+const MOST_TYPING_ERRORS = 2
+
 /** The text with the fewest typing errors; undefined only for an empty list. */
 export function nearest(name: string, among: readonly string[]): Nearest | undefined {
   const [best] = among
     .map((text) => ({ text, away: distance(name, text) }))
     .sort((a, b) => a.away - b.away)
-  return best && { text: best.text, is_near: best.away <= Math.max(2, name.length / 2) }
+  return best && { text: best.text, is_near: best.away <= MOST_TYPING_ERRORS }
 }
 
 /** Levenshtein distance, one row at a time. */

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test"
 import { join } from "node:path"
+import { profilesPath, saveProfile } from "../../cli/lib/profiles"
 import { program } from "../harness/program"
 import { freshHome, onTerminal } from "./belfry"
 import { FakeApi, ID, KEY } from "./fake-api"
@@ -28,7 +29,7 @@ test.each([
   const details = { why: "because" }
   expect(JSON.parse(ended.err)).toEqual({
     error: { code: "a_code", message: "This is a_code.", details },
-    meta: { request_id: "req_1" },
+    meta: { request_id: "req_1", server: api.url, key_from: "BELFRY_API_KEY" },
   })
 })
 
@@ -55,7 +56,10 @@ test("a person is not told the same twice", async () => {
   })
   const send = ["emails", "send", "--to", "x", "--no-color"]
   const { out } = await onTerminal(send, { env: at(api) })
-  expect(out.trim()).toBe('✗ --to "x": This is not one email address. (invalid_email)')
+  expect(out.trim().split(/\s*\n\s*/)).toEqual([
+    '✗ --to "x": This is not one email address. (invalid_email)',
+    `request at ${api.url}, key from BELFRY_API_KEY`,
+  ])
   const faulty = await onTerminal(["config", "show", "--set", "lgo=1", "--no-color"])
   expect(faulty.out.match(/lgo \(/g)).toHaveLength(1)
 })
@@ -65,7 +69,13 @@ test("no server is 69, no key is 4, and both say what to do", async () => {
   const nobody = await onTerminal(["emails", "list", "--no-color"], { env })
   expect(nobody.exit).toBe(69)
   expect(nobody.out).toContain("→ start a server with `belfry up`")
-  const keyless = await belfry(["emails", "list"], { env: { BELFRY_URL: "http://127.0.0.1:1" } })
+  const away = await belfry(["emails", "list"], { env: { BELFRY_URL: "http://127.0.0.1:1" } })
+  expect([away.exit, JSON.parse(away.err).error.message]).toEqual([
+    69,
+    "No server answers at http://127.0.0.1:1, which BELFRY_URL names.",
+  ])
+  using api = new FakeApi()
+  const keyless = await belfry(["emails", "list"], { env: { BELFRY_URL: api.url } })
   expect(keyless.exit).toBe(4)
 })
 
@@ -171,4 +181,79 @@ test("a folder in the place of a file, and a missing file with a key, are 66 too
   const keyless = { BELFRY_URL: "localhost:1", BELFRY_API_KEY_FILE: missing }
   const no_key = await belfry(["emails", "list"], { env: keyless })
   expect([no_key.exit, no_key.err.includes(missing)]).toEqual([66, true])
+})
+
+/** What a person reads where the words run with these variables. */
+const read = async (words: string[], env: Record<string, string>) =>
+  (await onTerminal([...words, "--no-color"], { env })).out
+
+test("a refusal names the server, the source of the key, and the profile that has another", async () => {
+  using api = new FakeApi()
+  const XDG_CONFIG_HOME = freshHome()
+  const stored = { url: api.url, api_key: KEY, data_dir: "/data" }
+  saveProfile(profilesPath({ XDG_CONFIG_HOME }), "local", stored)
+  const list = ["emails", "list"]
+  api.error("GET /v1/emails", 401, "unauthorized")
+  const of_profile = await read(list, { XDG_CONFIG_HOME })
+  expect(of_profile).toContain(`at ${api.url}, key from the profile local (data folder /data)`)
+  const wrong = { XDG_CONFIG_HOME, BELFRY_API_KEY: "svc_live_old" }
+  const other = "use the key of the profile local with --profile local"
+  expect(await read(list, wrong)).toContain(`→ unset BELFRY_API_KEY, and ${other}`)
+  const by_flag = await read([...list, "--api-key", "x"], { XDG_CONFIG_HOME })
+  expect(by_flag).toContain(`→ leave out --api-key, and ${other}`)
+  expect(by_flag).toContain(`request req_1 at ${api.url}, key from --api-key`)
+})
+
+test("whoami asks the server, so a key that it does not know is no one's", async () => {
+  using api = new FakeApi()
+  api.data("GET /v1/accounts/me", { id: ID, name: "Acme" })
+  const known = await belfry(["whoami"], { env: at(api) })
+  expect(JSON.parse(known.out)).toMatchObject({ accounts: [{ id: ID, name: "Acme" }] })
+  api.error("GET /v1/accounts/me", 403, "forbidden", { required_scope: "usage:read" })
+  expect((await belfry(["whoami"], { env: at(api) })).exit).toBe(0)
+  api.error("GET /v1/accounts/me", 401, "unauthorized")
+  expect((await belfry(["whoami"], { env: at(api) })).exit).toBe(4)
+})
+
+test("an address with the wrong scheme, and one that refers elsewhere, names the right one", async () => {
+  using api = new FakeApi()
+  const secure = api.url.replace("http:", "https:")
+  const wrong = await read(["emails", "list", "--url", secure], at(api))
+  expect(wrong).toContain("the server there speaks http, not https. (unreachable)")
+  expect(wrong).toContain(`→ name it with --url ${api.url}`)
+  const headers = { location: "https://mail.example.test/v1/emails" }
+  api.answer("GET /v1/emails", { status: 301, headers })
+  const moved = await read(["emails", "list"], at(api))
+  expect(moved).toContain("→ name it with --url https://mail.example.test")
+})
+
+test("what is not there is named, by its argument or its flag", async () => {
+  using api = new FakeApi()
+  api.error(`GET /v1/emails/${ID}`, 404, "not_found")
+  expect(await read(["emails", "get", ID], at(api))).toContain(`This is not_found: ${ID}.`)
+  api.error("POST /v1/emails", 404, "template_not_found")
+  const send = ["emails", "send", "--to", "a@b.test", "--template", "welcom"]
+  const missing = await read(send, at(api))
+  expect(missing).toContain("This is template_not_found: --template welcom.")
+  expect(missing).toContain("→ see `belfry templates list`")
+})
+
+test.each([[["-o", "table"]], [["--output=table"]], [["-otable"]]])(
+  "with %j errors are text in a pipe too, also those of a line that cannot be read",
+  async (form) => {
+    const { err } = await belfry(["emails", "lst", ...form])
+    expect(err).toBe("✗ unknown command 'lst' (Did you mean list?) (usage)\n  → see --help\n")
+  },
+)
+
+test.each([
+  ["emials", "emails"],
+  ["lisn", "listen"],
+  ["tial", undefined],
+  ["mailbix2", "mailbox"],
+  ["mlbx", undefined],
+])("%s suggests %s: no more than two typing errors away", async (typed, suggested) => {
+  const { err } = await belfry([typed])
+  const end = suggested ? ` (Did you mean ${suggested}?)` : ""
+  expect(JSON.parse(err).error.message).toBe(`unknown command '${typed}'${end}`)
 })

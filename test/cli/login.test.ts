@@ -129,8 +129,13 @@ test("logout ends the session and forgets it, and the key stays", async () => {
   expect(api.seen[0]?.headers.authorization).toBe("Bearer access.0.x")
   expect(stored()).toEqual({ url: api.url, api_key: KEY })
   expect((await belfry(["logout"], { env })).exit).toBe(4)
+  api.data("GET /v1/accounts/me", { id: ID, name: "Acme" })
   const who = await belfry(["whoami"], { env })
-  expect(JSON.parse(who.out)).toMatchObject({ kind: "key", api_key: `${KEY.slice(0, 17)}…` })
+  expect(JSON.parse(who.out)).toMatchObject({
+    kind: "key",
+    account_id: ID,
+    api_key: `${KEY.slice(0, 17)}…`,
+  })
 })
 
 test("deleting a project asks for its name, and sends it", async () => {

@@ -22,6 +22,10 @@ function homeWith(profiles: Record<string, { url: string; api_key: string | null
 
 /** Nobody signed in, and no account or project is chosen. */
 const nobody = { signed_in: false, account_id: null, project_id: null }
+const from = (name: string) => ({
+  url_from: `the profile ${name}`,
+  key_from: `the profile ${name}`,
+})
 
 const local = { url: "http://127.0.0.1:8080", api_key: "svc_live_local" }
 const prod = { url: "https://mail.example.test", api_key: "svc_live_prodprodprodprodsecret" }
@@ -33,19 +37,23 @@ test("flags win over the environment, the environment over the profile, and that
     url: "http://127.0.0.1:8080",
     api_key: null,
     profile: null,
-    ...nobody,
+    ...{ url_from: null, key_from: null, ...nobody },
   })
-  expect(connection({}, env)).toEqual({ ...local, profile: "local", ...nobody })
-  const named = { ...prod, profile: "prod", ...nobody }
+  const stored = { ...local, profile: "local", ...from("local"), ...nobody }
+  expect(connection({}, env)).toEqual(stored)
+  const named = { ...prod, profile: "prod", ...from("prod"), ...nobody }
   expect(connection({}, { ...env, BELFRY_PROFILE: "prod" })).toEqual(named)
   expect(connection({ profile: "local" }, { ...env, BELFRY_PROFILE: "prod" }).url).toBe(local.url)
   const given = { BELFRY_URL: "http://env.test", BELFRY_API_KEY: "svc_live_env" }
   expect(connection({}, { ...env, ...given })).toMatchObject({
     url: "http://env.test",
     api_key: "svc_live_env",
+    ...{ url_from: "BELFRY_URL", key_from: "BELFRY_API_KEY" },
   })
   const flags = { url: "http://flag.test", api_key: "svc_live_flag" }
-  expect(connection(flags, { ...env, ...given })).toMatchObject(flags)
+  expect(connection(flags, { ...env, ...given })).toMatchObject({
+    ...{ ...flags, url_from: "--url", key_from: "--api-key" },
+  })
 })
 
 test("a stored key goes to its own server only", () => {
@@ -60,7 +68,8 @@ test("a key may come from a file, and a missing one is told by name", () => {
   const env = { XDG_CONFIG_HOME: freshHome(), BELFRY_API_KEY_FILE }
   expect(() => connection({}, env)).toThrow(BELFRY_API_KEY_FILE)
   writeFileSync(BELFRY_API_KEY_FILE, "svc_live_file\n")
-  expect(connection({}, env).api_key).toBe("svc_live_file")
+  const key_from = `BELFRY_API_KEY_FILE (${BELFRY_API_KEY_FILE})`
+  expect(connection({}, env)).toMatchObject({ api_key: "svc_live_file", key_from })
 })
 
 test("the profile file is its owner's alone, and no draft of it stays", () => {
@@ -103,7 +112,7 @@ test("a profile is enough to reach a server", async () => {
 
 test("the address may be the one that other clients want, with /v1 behind it", () => {
   const { path: _, ...env } = homeWith({ local })
-  const same = { ...local, profile: "local", signed_in: false, account_id: null, project_id: null }
+  const same = { ...local, ...from("local"), url_from: "--url", profile: "local", ...nobody }
   for (const url of [`${local.url}/v1`, `${local.url}/v1/`, "http://127.0.0.1:8080/"]) {
     expect(connection({ url }, env)).toEqual(same)
   }
