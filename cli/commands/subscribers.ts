@@ -131,14 +131,14 @@ const rows = [
     "import <file>",
     later(async () => (await import("./subscribers-import")).importSubscribers),
     {
-      about: "add or change the subscribers of a CSV or NDJSON file, 1,000 in one request",
+      about: "add or change the subscribers of a CSV or JSON file, 1,000 in one request",
       word: ["people.csv", "people.ndjson"],
       example: ["--map 'E-Mail=email' --map Plan=metadata.plan", "--dry-run"],
       note: "The first line of a CSV file names its columns. The same command continues an\nimport that was interrupted. The server accepts 10 requests a minute from each project.",
       options: [
         ["--map <column=field>", "field that a column fills; may be repeated", "several"],
         ["--mode <mode>", "what happens with those that exist: skip or upsert (default: upsert)"],
-        ["--format <format>", "csv or ndjson (default: by the name of the file)"],
+        ["--format <format>", "csv, json or ndjson (default: by the file itself)"],
         ...IMPORT_OPTIONS,
       ],
     },

@@ -1,6 +1,6 @@
 import type { Action, Context } from "../lib/context"
-import { type CsvColumns, fieldsIn } from "../lib/csv-columns"
 import { Failure } from "../lib/errors"
+import { formatNamed, mappingOf, rowsIn } from "../lib/file-columns"
 import {
   enterAtOnce,
   type ImportLine,
@@ -9,31 +9,30 @@ import {
   patiently,
   type RefusedLine,
 } from "../lib/file-import"
-import { contactOf, given } from "../lib/input"
+import { contactOf } from "../lib/input"
+import { COLUMNS, type SuppressionLine, suppressionLine } from "./suppression-rows"
 
 interface SuppressionOptions extends ImportOptions {
+  map?: string[]
   reason?: string
   note?: string
 }
 
-const COLUMNS: CsvColumns = {
-  key: "address",
-  fields: {
-    address: ["email", "emailaddress", "recipient"],
-    ...{ reason: [], note: [], expires_at: [], scope_type: [] },
-  },
-  together: true,
-  headless: true,
-}
-
 /** Suppresses what a file names, in chunks. Exit 8 where some lines are refused. */
 export const importFile: Action<SuppressionOptions> = async (context, options, path = "") => {
-  const { reason, note } = options
+  const { reason, note, map = [] } = options
+  const mapped = mappingOf(map, COLUMNS)
+  const settings = { reason, note, mapped: [...mapped] }
+  async function* lines(pieces: AsyncIterable<string>) {
+    for await (const row of rowsIn(pieces, { ...COLUMNS, mapped }, formatNamed(path)))
+      yield suppressionLine(row, options)
+  }
   return importLines(context, {
-    ...{ path, options, noun: "suppressions", name: "address", settings: { reason, note } },
-    counts: ["added", "existing"],
-    lines: (pieces) => linesOf(pieces, options),
-    async enter(lines, key, counts) {
+    ...{ path, options, noun: "suppressions", name: "address", settings, lines },
+    counts: ["added", "existing", "left_out"],
+    async enter(all, key, counts) {
+      const lines = all.filter((one) => !(one as SuppressionLine).left_out)
+      counts.left_out = (counts.left_out ?? 0) + all.length - lines.length
       const plain = lines.filter(isPlain)
       const emails = plain.map(({ name: email, fields }) => ({ email, ...fields }))
       const place = /^emails\.\d+(\.\w+)?: /g
@@ -46,7 +45,12 @@ export const importFile: Action<SuppressionOptions> = async (context, options, p
       }
       return refused
     },
-    done: ({ added, existing }) => `${added} added, ${existing} suppressed before`,
+    done: ({ added, existing, left_out }) => {
+      const others = left_out
+        ? `; ${left_out} left out, because the file says that they get mail`
+        : ""
+      return `${added} added, ${existing} suppressed before${others}`
+    },
   })
 }
 
@@ -69,17 +73,5 @@ async function enterOne(
     if (code === "conflict") return "existing"
     if (status === 422) return { ...line, code, message }
     throw error
-  }
-}
-
-/** The lines of a CSV text with or without a head, or of a text with one address a line. */
-async function* linesOf(pieces: AsyncIterable<string>, options: SuppressionOptions) {
-  for await (const { line, length, values } of fieldsIn(pieces, COLUMNS)) {
-    const { address: name = "", scope_type: scope = "project", ...own } = Object.fromEntries(values)
-    const { reason, note } = options
-    const fields = { ...given({ reason, note }), ...own }
-    const refused =
-      scope === "project" ? undefined : `A suppression of one ${scope} cannot be imported.`
-    yield { line, name, length, fields, refused }
   }
 }

@@ -1,7 +1,8 @@
 import type { Components } from "../../src/client/components"
 import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
-import { plainCell, recordsIn, textIn } from "../lib/csv"
+import { plainCell, recordsIn } from "../lib/csv"
+import { textIn } from "../lib/decoded-text"
 import { exits, Failure, usage, wasThere } from "../lib/errors"
 import { IMPORT_OPTIONS, patiently } from "../lib/file-import"
 import { SINCE } from "../lib/flags"
@@ -206,7 +207,7 @@ export const suppressionRows = [
     "import <file>",
     later(async () => (await import("./suppressions-import")).importFile),
     {
-      about: "suppress the addresses of a CSV file, or of a file with one address a line",
+      about: "suppress the addresses of a CSV or JSON file, or of a file with one address a line",
       word: ["unsubscribed.csv", "-"],
       example: ["--reason unsubscribe", "< addresses.txt"],
       options: [
@@ -214,7 +215,8 @@ export const suppressionRows = [
           "--reason <reason>",
           "reason where the file gives none: bounce, complaint, unsubscribe or manual (the default)",
         ],
-        ["--note <note>", "note where the file gives none"],
+        ["--note <note>", "note where the file gives none; before what another service tells"],
+        ["--map <column=field>", "field that a column fills; may be repeated", "several"],
         ...IMPORT_OPTIONS,
       ],
     },

@@ -6,20 +6,6 @@ import { exits, Failure } from "./errors"
  */
 export const LONGEST_RECORD = 65_536
 
-/** The text of bytes that come in pieces, without a byte order mark. Throws exit 7 for other text than UTF-8. */
-export async function* textIn(bytes: AsyncIterable<Uint8Array>, name: string) {
-  const decoder = new TextDecoder("utf-8", { fatal: true })
-  const decode = (piece?: Uint8Array) => {
-    try {
-      return piece ? decoder.decode(piece, { stream: true }) : decoder.decode()
-    } catch {
-      throw new Failure(exits.invalid, "invalid_text", `FILE: ${name} is not UTF-8 text.`)
-    }
-  }
-  for await (const piece of bytes) yield decode(piece)
-  yield decode()
-}
-
 /** One line of a text. */
 export interface TextLine {
   /** From 1. */
@@ -65,15 +51,19 @@ interface OpenRecord extends CsvRecord {
 
 /**
  * The records of a CSV text (RFC 4180) that comes in pieces. Quoted cells may hold line breaks, and lines may end in
- * CR alone. The separator is the one that the first line has most of: comma, semicolon or tabulator. Empty lines are
- * left out. Throws exit 7 for a quote that is not closed, and for a record of more than `LONGEST_RECORD` characters.
+ * CR alone. The separator is the one that the first line has most of: comma, semicolon, tabulator or `|`. Excel may name
+ * it before, in a line `sep=;`. Empty lines are left out. Throws exit 7 for a quote that is not closed, and for a record of more than `LONGEST_RECORD` characters.
  */
 export async function* recordsIn(pieces: AsyncIterable<string>): AsyncGenerator<CsvRecord> {
   let separator: string | undefined
   let record: OpenRecord | undefined
   for await (const line of linesIn(pieces)) {
     if (record === undefined && line.text === "") continue
-    separator ??= separatorOf(line.text)
+    if (separator === undefined) {
+      const named = NAMED_SEPARATOR.exec(line.text)?.[1]
+      separator = named ?? separatorOf(line.text)
+      if (named !== undefined) continue
+    }
     record ??= { line: line.line, cells: [], length: 0, quote: 0 }
     addLine(record, line, separator)
     if (record.length > LONGEST_RECORD) throw endless(record)
@@ -84,10 +74,13 @@ export async function* recordsIn(pieces: AsyncIterable<string>): AsyncGenerator<
   if (record) throw endless(record)
 }
 
-const SEPARATORS = [",", ";", "\t"]
+const NAMED_SEPARATOR = /^"?sep=([,;\t|])"?$/i
+
+const SEPARATORS = [",", ";", "\t", "|"]
 
 function separatorOf(line: string): string {
-  const count = (separator: string) => line.split(separator).length
+  const unquoted = line.replaceAll(/"[^"]*"/g, "")
+  const count = (separator: string) => unquoted.split(separator).length
   return SEPARATORS.toSorted((one, other) => count(other) - count(one))[0] ?? ","
 }
 
@@ -98,10 +91,18 @@ function addLine(record: OpenRecord, { line, text, end }: TextLine, separator: s
     const char = text[at] ?? ""
     if (record.quote > 0) {
       if (char !== '"') cell += char
-      else if (text[at + 1] !== '"') record.quote = 0
-      else cell += text[at++]
-    } else if (char === '"' && cell === "") record.quote = line
-    else if (char === separator) {
+      else if (text[at + 1] === '"') cell += text[at++]
+      else {
+        record.quote = 0
+        let next = at + 1
+        while (text[next] === " ") next += 1
+        // `"Ann" Example`: the quotes belong to the text
+        if (next < text.length && text[next] !== separator) cell = `"${cell}"`
+      }
+    } else if (char === '"' && cell.trim() === "") {
+      record.quote = line
+      cell = ""
+    } else if (char === separator) {
       record.cells.push(cell)
       cell = ""
     } else cell += char

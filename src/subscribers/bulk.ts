@@ -1,3 +1,4 @@
+import type { Static } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
 import { type BulkItems, readItems, shownFailures } from "../http/bulk-items"
 import { check } from "../http/validate"
@@ -5,12 +6,18 @@ import { forUpdate } from "../store/columns"
 import type { Tx } from "../store/store"
 import { rowsByExternalId, type SubscriberRow } from "./find-subscriber"
 import * as schemas from "./schemas"
+import { stricterStatus } from "./stricter"
 import { readNew, type SubscriberInput } from "./subscriber-input"
 import { changed, insertAll, newRow, type SubscriberChange, updateAll } from "./subscribers"
+import type { SubscriberStatus } from "./tables"
 
 type BulkMode = "upsert" | "skip"
 
-interface SubscriberBulk extends BulkItems<SubscriberInput> {
+interface BulkItem extends SubscriberInput {
+  fields: SubscriberInput["fields"] & { status?: SubscriberStatus }
+}
+
+interface SubscriberBulk extends BulkItems<BulkItem> {
   mode: BulkMode
 }
 
@@ -22,10 +29,18 @@ export function readBulk(body: unknown, problems: Problems): SubscriberBulk {
     name: "subscribers",
     least: 1,
     most: schemas.MOST_AT_ONCE,
-    schema: schemas.NewSubscriber,
-    read: readNew,
+    schema: schemas.BulkSubscriber,
+    read: readItem,
   }
   return { mode, ...readItems(body, list, problems) }
+}
+
+function readItem(
+  { status, ...rest }: Static<typeof schemas.BulkSubscriber>,
+  problems: Problems,
+): BulkItem {
+  const item = readNew(rest, problems)
+  return status === undefined ? item : { ...item, fields: { ...item.fields, status } }
 }
 
 /**
@@ -47,7 +62,7 @@ interface Saving {
   project_id: string
   mode: BulkMode
   /** By external id. */
-  left: Map<string, SubscriberInput[]>
+  left: Map<string, BulkItem[]>
   counts: { created: number; updated: number; skipped: number }
 }
 
@@ -63,8 +78,7 @@ async function saveSome(tx: Tx, { project_id, mode, left, counts }: Saving) {
     const before = known.get(name)
     const first = before ?? newRow(project_id, items[0] ?? { external_id: name, fields: {} })
     const more = before ? items : items.slice(1)
-    const after =
-      mode === "skip" ? first : more.reduce((row, { fields }) => changed(row, fields), first)
+    const after = mode === "skip" ? first : more.reduce(joined, first)
     if (before) changes.push({ before, after })
     else fresh.push(after)
   }
@@ -78,3 +92,7 @@ async function saveSome(tx: Tx, { project_id, mode, left, counts }: Saving) {
   }
   return new Map([...left].filter(([name]) => !known.has(name) && !added.has(name)))
 }
+
+/** An unsubscribed person stays so, whatever another list says. */
+const joined = (row: SubscriberRow, { fields }: BulkItem): SubscriberRow =>
+  changed(row, { ...fields, status: stricterStatus(row.status, fields.status ?? row.status) })

@@ -85,7 +85,7 @@ const bulkRoute = ({ store, limits }: SubscriberParts): AnyRoute =>
     ...by("POST", `${ALL}/bulk`),
     summary: "Add or change up to 1,000 subscribers",
     description:
-      "`failed` names those that cannot be read. Each project may call it 10 times a minute, unless the instance sets another number.",
+      "`failed` names those that cannot be read. `status` never becomes weaker here. Each project may call it 10 times a minute, unless the instance sets another number.",
     body: schemas.BulkSubscribers,
     example: { subscribers: [{ external_id: "user-42", email: "ann@example.com" }] },
     readRaw: readBulk,

@@ -3,7 +3,7 @@ import { BulkFailures } from "../http/bulk-items"
 import { nameText, oneOf, orNull } from "../http/field-schemas"
 import { pageQuery } from "../http/page"
 import { anything, count, id, maybe, rarely, text, time, word } from "../lib/record-fields"
-import { SUBSCRIBER_STATUSES } from "./tables"
+import { SUBSCRIBER_STATUSES, type SubscriberStatus } from "./tables"
 
 const LONGEST_EXTERNAL_ID = 255
 const LONGEST_URL = 2048
@@ -58,10 +58,21 @@ export const SubscriberPatch = t.Object({
   status: t.Optional(oneOf(...SUBSCRIBER_STATUSES)),
 })
 
+/** As a file of another service tells of a person: a list never makes a status weaker. */
+export const BulkSubscriber = t.Object({
+  ...NewSubscriber.properties,
+  status: t.Optional(
+    t.Unsafe<SubscriberStatus>({
+      ...oneOf(...SUBSCRIBER_STATUSES),
+      description: "Of this status and the one that is there, the stricter one counts.",
+    }),
+  ),
+})
+
 export const BulkMode = t.Object({ mode: oneOf("upsert", "skip") })
 
 export const BulkSubscribers = t.Object({
-  subscribers: t.Array(NewSubscriber, {
+  subscribers: t.Array(BulkSubscriber, {
     minItems: 1,
     maxItems: MOST_AT_ONCE,
     description: `At most ${MOST_AT_ONCE}. A broken one does not stop the others.`,

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test"
-import { csvLine, LONGEST_RECORD, plainCell, recordsIn, textIn } from "../../cli/lib/csv"
+import { csvLine, LONGEST_RECORD, plainCell, recordsIn } from "../../cli/lib/csv"
+import { textIn } from "../../cli/lib/decoded-text"
 import fc from "../harness/properties"
 
 /** Reads a text in pieces of so many bytes. */

@@ -1,0 +1,246 @@
+import { type CsvRecord, LONGEST_RECORD, plainCell, recordsIn } from "./csv"
+import { exits, Failure, usage } from "./errors"
+import { type FoundObject, jsonTextsIn, parseObject } from "./json-texts"
+
+/** Which field each column of a CSV file fills, and each name of a JSON object. */
+export interface FileColumns {
+  /** A file has a column for one of them. */
+  keys: readonly string[]
+  /** The fields, each with the usual names of its column beside its own; see `plainHead`. */
+  fields: Readonly<Record<string, readonly string[]>>
+  /** Names of more fields, such as `metadata.plan`. */
+  more?: RegExp
+  /** Fields by the head of their column, as --map gives them; none for a column that is left out. */
+  mapped?: ReadonlyMap<string, readonly string[]>
+  /** Several columns may fill one field: of each line the first cell that is filled, in the order of their names. */
+  together?: boolean
+  /** Fields that may have only one column with a usual name; of the others the first name counts. */
+  alone?: readonly string[]
+  /** The field that a file without a head fills, where its first line has an address or a phone number. */
+  headless?: string
+  /** Gets the heads of columns that fill no field, and that --map does not leave out. */
+  unread?: Set<string>
+}
+
+/** One line below the head, or one JSON object: what is filled, by fields. */
+export interface FileRow {
+  line: number
+  /** Characters. */
+  length: number
+  /** Texts; of JSON any value. */
+  values: ReadonlyMap<string, unknown>
+  /** Which fields have a column; none for JSON, where each object has its own names. */
+  columns: ReadonlySet<string>
+  /** Why it cannot be imported. */
+  refused?: string
+}
+
+/** What a file is: JSON may be a document with a list, or an object in each line. */
+export type FileFormat = "csv" | "json" | "ndjson"
+
+/** The format that a name says. None where the file itself decides. */
+export const formatNamed = (path: string): FileFormat | undefined =>
+  /\.(ndjson|jsonl)$/i.test(path) ? "ndjson" : undefined
+
+/**
+ * The rows of a file, with the fields that they fill. Without a format, a file that begins with a bracket is JSON.
+ * Throws exit 7 where two columns hold one field that must not be guessed, and where none holds a key.
+ */
+export async function* rowsIn(
+  pieces: AsyncIterable<string>,
+  known: FileColumns,
+  format?: FileFormat,
+): AsyncGenerator<FileRow> {
+  const rest = pieces[Symbol.asyncIterator]()
+  let head = ""
+  while (head.trimStart() === "" && head.length <= LONGEST_RECORD) {
+    const { value, done } = await rest.next()
+    if (done) break
+    head += value
+  }
+  const whole = joined(head, rest)
+  const is_json = format === undefined ? /^\s*[{[]/.test(head) : format !== "csv"
+  if (is_json) yield* objectRows(jsonTextsIn(whole, format === "ndjson"), known)
+  else yield* cellRows(recordsIn(whole), known)
+}
+
+async function* joined(head: string, rest: AsyncIterator<string>) {
+  yield head
+  for (let next = await rest.next(); !next.done; next = await rest.next()) yield next.value
+}
+
+async function* cellRows(records: AsyncIterable<CsvRecord>, known: FileColumns) {
+  let heads: string[] | undefined
+  let columns: Column[] = []
+  for await (const { line, length, cells } of records) {
+    const texts = cells.map((cell) => plainCell(cell).trim())
+    if (texts.every((text) => text === "")) continue
+    if (heads === undefined) {
+      columns = columnsOf(cells, known)
+      if (columns.some(({ field }) => known.keys.includes(field))) {
+        requireMapped(cells, known)
+        addUnread(cells, columns, known)
+        heads = cells
+        continue
+      }
+      const at = texts.findIndex((text) => /\S@\S|^\+\d+$/.test(text))
+      if (known.headless === undefined || at < 0) throw noKey(cells, known)
+      columns = [{ at, field: known.headless, rank: 0 }]
+      heads = []
+    }
+    const extra = heads.length > 0 && texts.slice(heads.length).some((text) => text !== "")
+    const refused = extra && `The line has ${cells.length} cells, and the head ${heads.length}.`
+    const fields = new Set(columns.map(({ field }) => field))
+    const values = valuesOf(texts, columns)
+    yield { line, length, values, columns: fields, ...(refused && { refused }) }
+  }
+}
+
+async function* objectRows(found: AsyncIterable<FoundObject>, known: FileColumns) {
+  for await (const { line, text } of found) {
+    const row = { line, length: text.length, columns: new Set<string>(), values: new Map() }
+    const { object, refused } = parseObject(text)
+    if (!object) {
+      yield { ...row, values: new Map([[known.keys[0] ?? "", text.trim().slice(0, 80)]]), refused }
+      continue
+    }
+    const heads = Object.keys(object)
+    const columns = columnsOf(heads, known)
+    addUnread(heads, columns, known)
+    yield { ...row, values: valuesOf(Object.values(object), columns) }
+  }
+}
+
+/** A column that fills a field. */
+interface Column {
+  at: number
+  field: string
+  rank: number
+}
+
+function valuesOf(cells: readonly unknown[], columns: readonly Column[]): Map<string, unknown> {
+  const values = new Map<string, unknown>()
+  for (const { at, field } of columns) {
+    const cell = cells[at]
+    const value = typeof cell === "string" ? cell.trim() : cell
+    if (value !== "" && value !== undefined && !values.has(field)) values.set(field, value)
+  }
+  return values
+}
+
+/** From here on a column has one of the usual names of its field. */
+const USUAL = 2
+
+/**
+ * The columns that fill a field. First comes a column that --map names, then a column with the name of the field.
+ * Columns with a usual name follow, in the order of the usual names.
+ */
+function columnsOf(heads: readonly string[], known: FileColumns): Column[] {
+  const usual = usualOf(known)
+  const found = heads
+    .flatMap((head, at): Column[] => {
+      const [plain, name] = [plainHead(head), head.trim()]
+      const mapped = known.mapped?.get(plain)
+      if (mapped) return mapped.map((field) => ({ at, field, rank: 0 }))
+      if (isField(name, known)) return [{ at, field: name, rank: 1 }]
+      const guess = usual.get(plain)
+      return guess ? [{ at, ...guess }] : []
+    })
+    .toSorted((one, other) => one.rank - other.rank)
+  if (known.together) return found
+  return [...Map.groupBy(found, ({ field }) => field)].flatMap(([field, all]) => {
+    const [best] = all
+    const isLikeBest = ({ at }: Column) => plainHead(heads[at]) === plainHead(heads[best?.at ?? 0])
+    const other = all.find((one) => !isLikeBest(one))
+    const is_open = best && other && (best.rank >= USUAL || best.rank === other.rank)
+    if (is_open && known.alone?.includes(field))
+      throw twoColumns(field, [heads[best.at] ?? "", heads[other.at] ?? ""])
+    return all.filter(isLikeBest)
+  })
+}
+
+type Usual = ReadonlyMap<string, { field: string; rank: number }>
+
+const usual_names = new WeakMap<FileColumns["fields"], Usual>()
+
+function usualOf({ fields }: FileColumns): Usual {
+  const names =
+    usual_names.get(fields) ??
+    new Map(
+      Object.entries(fields).flatMap(([field, more]) =>
+        [plainHead(field), ...more].map((name, at) => [name, { field, rank: USUAL + at }]),
+      ),
+    )
+  usual_names.set(fields, names)
+  return names
+}
+
+const isField = (name: string, { fields, more }: FileColumns) =>
+  Object.hasOwn(fields, name) || more?.test(name) === true
+
+/** The head of a column without case, accents, spaces, hyphens and underscores. */
+const plainHead = (head = "") =>
+  head
+    .normalize("NFKD")
+    .toLowerCase()
+    .replaceAll(/[\s_\p{M}-]/gu, "")
+
+const MOST_UNREAD = 1000
+
+function addUnread(heads: string[], columns: Column[], { mapped, unread }: FileColumns): void {
+  const read = new Set(columns.map(({ at }) => at))
+  for (const [at, head] of heads.entries()) {
+    if (read.has(at) || head.trim() === "" || mapped?.has(plainHead(head))) continue
+    if (unread && unread.size < MOST_UNREAD) unread.add(head.trim())
+  }
+}
+
+/** A column that is not there would be missed by nobody until the mail is wrong. */
+function requireMapped(heads: string[], { mapped }: FileColumns): void {
+  const plain = new Set(heads.map(plainHead))
+  const missing = [...(mapped?.keys() ?? [])].find((head) => !plain.has(head))
+  if (missing === undefined) return
+  const text = `FILE: no column is called like the ${JSON.stringify(missing)} of --map: ${shown(heads)}`
+  throw new Failure(exits.invalid, "missing_column", text)
+}
+
+function twoColumns(field: string, heads: string[]): Failure {
+  const [one, other] = heads.map((head) => JSON.stringify(head.trim()))
+  const text = `FILE: the columns ${one} and ${other} both hold the ${field}.`
+  const hint = `choose one with --map COLUMN=${field}, or leave one out with --map COLUMN=`
+  return new Failure(exits.invalid, "two_columns", text, { hint })
+}
+
+const shown = (heads: string[]) => heads.slice(0, 20).join(", ").slice(0, 1000)
+
+function noKey(heads: string[], { keys, mapped }: FileColumns): Failure {
+  const names = keys.map((key) => key.replaceAll("_", " ")).join(" or the ")
+  const text = `FILE: no column holds the ${names}: ${shown(heads)}`
+  const hint = mapped
+    ? `name it with --map COLUMN=${keys[0]}; the first line of the file names the columns`
+    : "the first line of the file names the columns, or is an address itself"
+  return new Failure(exits.invalid, "missing_column", text, { hint })
+}
+
+/**
+ * `E-Mail=email` and `Plan=metadata.plan`; a column that is mapped to nothing is left out. One column may fill several
+ * fields. The other order is understood where only one side is a field.
+ */
+export function mappingOf(given: readonly string[], known: FileColumns): Map<string, string[]> {
+  const mapped = new Map<string, string[]>()
+  for (const text of given) {
+    const at = text.lastIndexOf("=")
+    if (at < 1) throw usage(`--map "${text}" is not COLUMN=FIELD`)
+    const [left, right] = [text.slice(0, at), text.slice(at + 1)]
+    const is_turned = right !== "" && !isField(right, known) && isField(left, known)
+    const [column, field] = is_turned ? [right, left] : [left, right]
+    if (field !== "" && !isField(field, known))
+      throw usage(
+        `--map "${text}": there is no field ${field}`,
+        `fields: ${Object.keys(known.fields).join(", ")}, metadata.NAME`,
+      )
+    const fields = mapped.get(plainHead(column)) ?? []
+    mapped.set(plainHead(column), field === "" ? fields : [...fields, field])
+  }
+  return mapped
+}
