@@ -2,7 +2,7 @@ import { type Static, type TObject, Type as t } from "@sinclair/typebox"
 import { ApiError, invalid, Problems } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { isoFrom, millisFrom } from "../core/time"
-import { comparable, domainOf, notOneAddress, parseMailbox } from "../lib/address"
+import { comparable, domainOf, notOneAddress, parseMailbox, sendableForm } from "../lib/address"
 import type { FoundRows, Keyset, ListWindow } from "../store/rows"
 import type { Store } from "../store/store"
 import { aliasOf } from "./field-schemas"
@@ -269,9 +269,9 @@ interface AddressFilters {
 export function comparableFilters({ to, from, domain }: AddressFilters): AddressFilters {
   const problems = new Problems()
   const read = (path: string, text: string) => {
-    const mailbox = parseMailbox(text)
-    if (!mailbox) problems.add(path, "invalid_email", notOneAddress(text))
-    return comparable(mailbox?.email ?? "")
+    const email = parseMailbox(text)?.email ?? sendableForm(text) // other servers write such addresses
+    if (email === undefined) problems.add(path, "invalid_email", notOneAddress(text))
+    return comparable(email ?? "")
   }
   const filters: AddressFilters = {}
   if (to !== undefined) filters.to = read("to", to)

@@ -3,7 +3,7 @@ import { type FoundLink, linkOfLocalPart } from "../consents/unsubscribe-links"
 import { type MailTokenKind, readLocalPart } from "../core/mail-token"
 import type { Secrets } from "../core/secrets"
 import { isOfProject, type ReceivingDomain, receivingDomain } from "../domains/receiving"
-import { comparable, domainOf, isMailbox } from "../lib/address"
+import { comparable, domainOf, sendableForm } from "../lib/address"
 import { messages } from "../messages/tables"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
@@ -63,7 +63,7 @@ export async function inboundTarget(
   address: string,
 ): Promise<InboundTarget | RecipientRefusal> {
   if (address.toLowerCase() === "postmaster") return { is: "instance", owner: null } // RFC 5321, 4.5.1
-  if (RELAY_FORM.test(address) || !isMailbox(address)) return NONE_OF_OURS
+  if (RELAY_FORM.test(address) || sendableForm(address) === undefined) return NONE_OF_OURS
   const domain = domainOf(address)
   const [local = ""] = comparable(address).split("@")
   const is_host = hosts.includes(domain)

@@ -3,7 +3,7 @@ import { fail, type Problems } from "../core/errors"
 import { isVerified } from "../domains/sending-domains"
 import type { AttachedInput } from "../emails/attachments"
 import { readSendEmail, type SendEmail } from "../emails/fields"
-import { comparable, domainOf, isMailbox, type Mailbox } from "../lib/address"
+import { comparable, domainOf, type Mailbox, sendableForm } from "../lib/address"
 import { messages } from "../messages/tables"
 import type { Reader } from "../store/store"
 import type { InboundRow } from "./tables"
@@ -86,13 +86,18 @@ const MOST_COPIES = 49
 /** The mailboxes that want the reply, each once. An address that cannot be written to is left out. */
 export function authorsOf({ parsed, from_email, from_name }: InboundRow): Mailbox[] {
   const author = from_email === null ? [] : [{ email: from_email, name: from_name }]
-  const named = (parsed?.reply_to ?? []).filter(({ email }) => isMailbox(email))
-  const all = named.length > 0 ? named : author.filter(({ email }) => isMailbox(email))
+  const named = (parsed?.reply_to ?? []).flatMap(sendable)
+  const all = named.length > 0 ? named : author.flatMap(sendable)
   const by_address = Map.groupBy(all, ({ email }) => comparable(email))
   const mailboxes = [...by_address.values()].flatMap(([first]) => first ?? [])
   return mailboxes
     .slice(0, 1 + MOST_COPIES)
     .map(({ email, name }) => ({ email, name: name && (oneLine(name) || null) }))
+}
+
+function sendable({ email, name }: Mailbox): Mailbox[] {
+  const written = sendableForm(email)
+  return written === undefined ? [] : [{ email: written, name }]
 }
 
 const MAX_SUBJECT = 998
@@ -139,8 +144,9 @@ export async function ownAddress(
   db: Reader,
   { project_id, to_email, replied_to_message_id }: InboundRow,
 ): Promise<Mailbox | undefined> {
-  if (!isMailbox(to_email)) return undefined
-  const received: Mailbox = { email: to_email, name: null }
+  const email = sendableForm(to_email)
+  if (email === undefined) return undefined
+  const received: Mailbox = { email, name: null }
   if (replied_to_message_id === null) return received
   if (await isVerified(db, project_id, domainOf(to_email), true)) return received
   const { id, envelope } = messages

@@ -1,4 +1,4 @@
-import { isMailbox, type Mailbox } from "./address"
+import { type Mailbox, sendableForm } from "./address"
 import { decodeWords } from "./mail-text"
 
 interface AddressList {
@@ -121,7 +121,7 @@ class ListReader {
         ? { email: this.#is_split ? "" : this.#bare, name: nameOf(this.#comment) }
         : { email: this.#angle, name: nameOf(name) ?? nameOf(this.#comment) }
     const is_empty = this.#angle === undefined && this.#bare === ""
-    if (isMailbox(found.email)) this.#mailboxes.push(found)
+    if (sendableForm(found.email) !== undefined) this.#mailboxes.push(found)
     else if (!is_empty) this.#is_plain = false
     this.#begin()
   }

@@ -35,7 +35,24 @@ export function parseMailbox(text: string): Mailbox | undefined {
 export function notOneAddress(given: unknown): string {
   const text = typeof given === "string" ? given : (JSON.stringify(given) ?? String(given))
   const shown = text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN).toWellFormed()}…` : text
-  return `The value must be one email address. You gave "${shown}".`
+  const written = typeof given === "string" ? sendableForm(given.trim()) : undefined
+  const hint = written === undefined || written === given ? "" : ` Write it as ${written}.`
+  return `The value must be one email address. You gave "${shown}".${hint}`
+}
+
+/** Text that is an atom or several, with dots where no grammar allows them (`a..b`, `.a`, `a.`). */
+const DOTTED = /^[^\s"\\@(),:;<>[\]]+$/
+
+/**
+ * The mailbox that other servers mean by a bare address. Providers of mobile phones gave out local parts
+ * such as `a..b` and `a.`, which may be written only in quotes. Undefined where nothing can be sent to it.
+ */
+export function sendableForm(email: string): string | undefined {
+  if (isMailbox(email)) return email
+  const parts = splitAddress(email)
+  if (!parts || !DOTTED.test(parts.local)) return undefined
+  const quoted = `"${parts.local}"@${parts.domain}`
+  return isMailbox(quoted) ? quoted : undefined
 }
 
 /** A bare address, `local@domain`, without name, brackets or spaces around it. */
@@ -59,8 +76,14 @@ export function domainOf(email: string): string {
   return at < 1 ? "" : (wireDomain(email.slice(at + 1)) ?? "")
 }
 
-/** The form in which two spellings of one address are equal: lower case, A-label domain. */
-export function comparable(email: string): string {
+const NEEDLESS_QUOTES = /^"([A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]+)"(?=@)/
+
+/**
+ * The form in which two spellings of one address are equal: lower case, A-label domain, no quotes around a
+ * local part that other servers write without them.
+ */
+export function comparable(given: string): string {
+  const email = given.startsWith('"') ? given.replace(NEEDLESS_QUOTES, "$1") : given
   const at = email.lastIndexOf("@")
   const domain = at < 1 ? undefined : wireDomain(email.slice(at + 1))
   if (!domain) return email.toLowerCase()

@@ -1,20 +1,18 @@
-import type { AddressInfo, Socket } from "node:net"
 import { eq } from "drizzle-orm"
-import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from "smtp-server"
 import type { Blobs } from "../core/blobs"
 import { hostAndPort, type Settings } from "../core/config"
-import { listening } from "../core/destination"
 import { isUuid, newId } from "../core/ids"
-import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
-import { nextTurn, now, sleep } from "../core/time"
+import { now, sleep } from "../core/time"
 import { projects } from "../identity/tables"
-import { comparable, parseMailbox } from "../lib/address"
-import { fieldOf, headerFields, isCleanInTurns } from "../lib/mail-text"
+import { comparable, MAILBOX_DOMAIN, parseMailbox } from "../lib/address"
+import { fieldOf, headerFields } from "../lib/mail-text"
 import { isFile, readTree } from "../lib/mail-tree"
 import { Semaphore } from "../lib/semaphore"
 import { keptForm } from "../messages/contents"
 import { messages } from "../messages/tables"
+import { openMailServer } from "../smtp/mail-servers"
+import { type MailSession, type ReceivedMail, SmtpReplyError } from "../smtp/mail-session"
 import type { Store } from "../store/store"
 import { firstProject } from "../tenancy/setup"
 import { keep, type NewMailboxMail, sealRaw } from "./mailbox"
@@ -30,8 +28,9 @@ import {
   type SimulatedRefusal,
 } from "./simulator"
 
-const MAX_CLIENTS = 100
-/** A client waits in silence while an answer is delayed. */
+const MOST_CLIENTS = 100
+const MOST_RECIPIENTS = 1000
+/** Our own deliveries keep their connections for the next mail. */
 const SILENT_MS = 120_000
 
 interface MailboxOptions extends MailReceiverOptions {
@@ -52,73 +51,46 @@ interface MailboxServer {
 export async function openMailbox(options: MailboxOptions): Promise<MailboxServer> {
   const stopping = new AbortController()
   const receiver = new MailReceiver(options, stopping.signal)
-  const server = new SMTPServer({
-    name: "mailbox.test",
-    banner: "Belfry mailbox",
-    size: MAX_MESSAGE_BYTES,
-    maxClients: MAX_CLIENTS,
-    authOptional: true,
-    disabledCommands: ["AUTH", "STARTTLS"],
-    disableReverseLookup: true,
-    hideDSN: false, // for ENVID, by which a repetition is told before the message is seen
-    socketTimeout: SILENT_MS,
-    onRcptTo: ({ address }, session, done) => {
-      receiver.refusalFor(address, session).then((refusal) => done(refuse(refusal)), broken(done))
+  const { port, isListening, close } = await openMailServer({
+    kind: "mailbox",
+    host: MAILBOX_DOMAIN,
+    listen: options.listen,
+    certificate: NO_CERTIFICATE,
+    limits: {
+      size: MAX_MESSAGE_BYTES,
+      recipients: MOST_RECIPIENTS,
+      connections: MOST_CLIENTS,
+      per_address: MOST_CLIENTS,
     },
-    onData: (stream, session, done) => {
-      receiver
-        .receive(stream, session)
-        .then(
-          (reply) => (typeof reply === "string" ? accept(done, reply) : done(refuse(reply))),
-          broken(done),
-        )
+    deadlines: { command: SILENT_MS },
+    trusted_proxies: () => [],
+    isReady: () => undefined,
+    onSender: async ({ envid }, session) => receiver.begin(session, envid),
+    async onRecipient(address, session) {
+      const refusal = await receiver.refusalFor(address, session)
+      if (refusal) throw refused(refusal)
+    },
+    async onMail(mail, session) {
+      const answer = await receiver.receive(mail, session)
+      if (typeof answer === "string") return answer
+      throw refused(answer)
     },
   })
-  const sockets = new Set<Socket>()
-  server.server.on("connection", (socket: Socket) => {
-    sockets.add(socket)
-    socket.once("close", () => sockets.delete(socket))
-  })
-  await bind(server, options.listen)
-  const { port } = server.server.address() as AddressInfo
-  const forget = listening(options.listen.host, port)
-  let closed: Promise<void> | undefined
-  server.on("error", (error) => log.debug("mailbox connection", { error: error.message }))
   return {
     port,
-    isListening: () => server.server.listening,
+    isListening,
     close() {
       stopping.abort()
-      forget()
-      closed ??= new Promise<void>((resolve) => server.close(resolve))
-      for (const socket of sockets) socket.destroy()
-      return closed
+      return close(0)
     },
   }
 }
 
-function bind(server: SMTPServer, { host, port }: { host: string; port: number }) {
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  server.once("error", reject)
-  server.listen(port, host, () => {
-    server.off("error", reject)
-    resolve()
-  })
-  return promise
-}
+const NO_CERTIFICATE = { current: () => undefined, onChange: () => () => true }
 
-type Done = (error?: Error | null, reply?: string) => void
-
-/** The declared callback lacks the reply that the library reads. */
-const accept = (done: (error?: Error | null) => void, reply: string) => (done as Done)(null, reply)
-
-const refuse = (refusal: SimulatedRefusal | undefined) =>
-  refusal && Object.assign(new Error(refusal.text), { responseCode: refusal.code })
-
-/** What the server says when something broke that is no matter of the mail. */
-const broken = (done: Done) => (error: unknown) => {
-  log.error("the embedded mailbox could not store a mail", { error: (error as Error).message })
-  done(refuse({ code: 451, text: "4.3.0 The mail could not be stored" }))
+function refused({ code, text }: SimulatedRefusal) {
+  const space = text.indexOf(" ")
+  return new SmtpReplyError(code, text.slice(0, space), text.slice(space + 1))
 }
 
 interface MailboxGround {
@@ -158,9 +130,6 @@ export async function startMailbox(
 
 /** The largest that may be submitted, and room for what is added to it: signatures and a trace. */
 const MAX_MESSAGE_BYTES = 15_728_640 + 64 * 1024
-
-/** Of all messages that are being received at this moment. */
-const MAX_BUFFERED_BYTES = 128 * 1024 * 1024
 
 const SLOW_MS = 20_000
 
@@ -211,8 +180,7 @@ class MailReceiver {
   readonly #options: MailReceiverOptions
   readonly #stopping: AbortSignal
   readonly #isFirst = deferOnce()
-  readonly #buffer = { bytes: 0 }
-  readonly #announced = new WeakMap<SMTPServerSession, AnnouncedMessage>()
+  readonly #announced = new WeakMap<MailSession, AnnouncedMessage>()
   readonly #waiting: Semaphore
 
   constructor(options: MailReceiverOptions, stopping: AbortSignal) {
@@ -221,12 +189,15 @@ class MailReceiver {
     this.#waiting = new Semaphore(options.most_waiting ?? Number.POSITIVE_INFINITY)
   }
 
+  /** A new mail begins, of the message that `envid` names. */
+  begin(session: MailSession, envid: string | null | undefined): void {
+    if (envid) this.#announced.set(session, this.#messageNamed(envid))
+    else this.#announced.delete(session)
+  }
+
   /** The answer to RCPT: a refusal, or undefined for a recipient that is accepted. */
-  async refusalFor(
-    address: string,
-    session: SMTPServerSession,
-  ): Promise<SimulatedRefusal | undefined> {
-    const message = this.#messageOf(session)
+  async refusalFor(address: string, session: MailSession): Promise<SimulatedRefusal | undefined> {
+    const message = this.#announced.get(session)
     const role = roleOf(address)
     if (role) {
       const deferred = role === "defer" && message && this.#isFirst(`${message.id} ${address}`)
@@ -242,20 +213,12 @@ class MailReceiver {
 
   /** Answers with the words behind the 250, or with a refusal. */
   async receive(
-    stream: SMTPServerDataStream,
-    session: SMTPServerSession,
+    { raw, from, to }: Pick<ReceivedMail, "raw" | "from" | "to">,
+    session: MailSession,
   ): Promise<string | SimulatedRefusal> {
-    const raw = await collect(stream, this.#buffer)
-    if (!raw) return { code: 452, text: "4.3.1 Too much mail at once, try again" }
-    if (stream.sizeExceeded) return { code: 552, text: "5.3.4 The message is too large" }
-    if (!(await isCleanInTurns(raw, nextTurn)))
-      return { code: 550, text: "5.5.2 Bare CR, LF or NUL in the message" }
-
-    const recipients = session.envelope.rcptTo.map(({ address }) => address)
-    const roles = recipients.map(roleOf)
-    const sender = session.envelope.mailFrom
-    const mail = describe(raw, recipients, sender ? sender.address : "")
-    const announced = this.#messageOf(session)
+    const roles = to.map(roleOf)
+    const mail = describe(Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength), to, from)
+    const announced = this.#announced.get(session)
     // Without ENVID no message is told from another before it is seen, so all recipients are deferred.
     if (!announced && roles.includes("defer") && this.#isFirst(mail.message_id)) return DEFERRED
     if (roles.includes("slow")) await this.#wait(this.#options.slow_ms ?? SLOW_MS)
@@ -286,16 +249,6 @@ class MailReceiver {
     }
   }
 
-  #messageOf(session: SMTPServerSession): AnnouncedMessage | undefined {
-    const { envid } = session.envelope.dsn ?? {}
-    if (!envid) return undefined
-    const known = this.#announced.get(session)
-    if (known?.id === envid) return known
-    const message = this.#messageNamed(envid)
-    this.#announced.set(session, message)
-    return message
-  }
-
   #messageNamed = (id: string) => new AnnouncedMessage(id, () => ownerOf(this.#options, id))
 
   #met(mishap: Mishap | undefined, key: string): SimulatedRefusal | undefined {
@@ -319,25 +272,6 @@ class MailReceiver {
     const is_large = raw.length > MOST_COUNTED_BYTES
     await store.tx((tx) => keep(tx, row), is_large ? of.project_id : undefined)
     return row
-  }
-}
-
-/** The whole message, or undefined when the memory for it is used up: then it is read and dropped. */
-async function collect(stream: SMTPServerDataStream, buffer: { bytes: number }) {
-  const chunks: Buffer[] = []
-  let size = 0
-  let full = false
-  try {
-    for await (const chunk of stream as AsyncIterable<Buffer>) {
-      full ||= buffer.bytes + chunk.length > MAX_BUFFERED_BYTES
-      if (full || size > MAX_MESSAGE_BYTES) continue
-      chunks.push(chunk)
-      size += chunk.length
-      buffer.bytes += chunk.length
-    }
-    return full ? undefined : Buffer.concat(chunks)
-  } finally {
-    buffer.bytes -= size
   }
 }
 

@@ -3,6 +3,7 @@ import type { TLSSocket } from "node:tls"
 import { SMTPConnection } from "smtp-server/lib/smtp-connection.js"
 import { log } from "../core/log"
 import { monotonic, now } from "../core/time"
+import { isAscii } from "../lib/address"
 import { subscriberOf } from "../lib/ip-ranges"
 import {
   CheckedStream,
@@ -11,6 +12,7 @@ import {
   type MailMemory,
   type MailRoom,
 } from "./mail-data"
+import { readPath, unknownParameter } from "./mail-path"
 import {
   ENHANCED,
   inWords,
@@ -49,14 +51,21 @@ export interface ConnectionContext {
   isDraining: () => boolean
 }
 
+/** RFC 5321 asks for 512. */
+const MOST_COMMAND_BYTES = 2048
 /** Commands without a mail in between: more is no client that wants to send mail. */
 const MOST_COMMANDS = 10_000
 const MOST_REFUSALS = 100
-const MOST_RECEIVED = 20
+/** Contract 22, section 3. */
+const MOST_RECEIVED = 100
 /** A client that goes on behind this many times the limit is cut off. */
 const MOST_OVERSIZE = 2
 
 type Resume = () => void
+type ParameterCheck = Parameters<SMTPConnection["_rejectInvalidParams"]>
+
+/** Other servers cannot be told to change what they send, and have no login. */
+const takesAll = ({ options }: SMTPConnection["_server"]) => options.authOptional === true
 
 /** One client of a mail server, from its greeting to the end of its connection. */
 export class MailConnection extends SMTPConnection {
@@ -70,6 +79,8 @@ export class MailConnection extends SMTPConnection {
   readonly #room: MailRoom
   readonly #opened_at: number
   readonly #proxy: string | undefined
+  /** The mailbox is there to be tried, by programs of this machine. */
+  readonly #is_patient: boolean
   #data: { collector: MailCollector; ends_at: number } | undefined
   #commands = 0
   #refusals = 0
@@ -93,6 +104,7 @@ export class MailConnection extends SMTPConnection {
     this.#room = context.memory.roomOf(subscriberOf(from.address))
     this.#opened_at = from.opened_at
     this.#proxy = from.proxy
+    this.#is_patient = context.options.kind === "mailbox"
     this.deadline = from.opened_at + context.deadlines.greeting
     const { id, address } = from
     this.mail_session = { id, address, helo: "", tls: null, identity: undefined }
@@ -141,14 +153,17 @@ export class MailConnection extends SMTPConnection {
   }
 
   override _createParser(): CheckedStream {
-    const parser = new CheckedStream({ maxCommandLength: 4096 }) // the byte check comes first
+    const options = { maxCommandLength: MOST_COMMAND_BYTES }
+    const parser = new CheckedStream(options, takesAll(this._server)) // called before there is a context
     parser.oncommand = (command, callback) => this._onCommand(command, callback)
     parser.onMailByte = () => this.#gotMailByte()
     parser.onFault = (fault) => {
       const text = refusalText("validation_error", `The input holds ${fault}`)
       this.endWith("fault", 550, `5.5.2 ${text}`)
     }
-    parser.on("error", (error) => this.endWith("error", 421, `4.3.0 ${error.message}`))
+    parser.on("error", ({ message }) => {
+      this.endWith("fault", 550, `5.5.2 ${refusalText("validation_error", message)}`)
+    })
     return parser
   }
 
@@ -157,7 +172,8 @@ export class MailConnection extends SMTPConnection {
     this.#commands += 1
     if (!this._upgrading && this.#context.isDraining())
       return this.endWith("drain", 421, draining())
-    if (this.#commands > MOST_COMMANDS) return this.endWith("commands", 421, tooMany())
+    if (this.#commands > MOST_COMMANDS && !this.#is_patient)
+      return this.endWith("commands", 421, tooMany())
     super._onCommand(command, callback)
   }
 
@@ -175,7 +191,7 @@ export class MailConnection extends SMTPConnection {
     if (reply_code >= 400) this.#noteRefusal(reply_code, lines)
     const has_own = code >= 400 || ENHANCED.test(lines[0] ?? "")
     super.send(reply_code, lines.length > 1 ? lines : lines[0], has_own ? false : context)
-    if (this.#refusals_in_a_row > MOST_REFUSALS && !this._closing)
+    if (this.#refusals_in_a_row > MOST_REFUSALS && !this.#is_patient && !this._closing)
       this.endWith("refusals", 421, tooMany())
   }
 
@@ -187,17 +203,26 @@ export class MailConnection extends SMTPConnection {
     if (!text.startsWith("452 4.5.3")) this.#refusals_in_a_row += 1
   }
 
-  /** RFC 5321 has the route of `<@a,@b:user@c>` ignored; a server that relays nothing refuses it. */
+  /** The library reads the parameters. */
   override _parseAddressCommand(name: string, command: Buffer | string) {
     const line = command.toString()
-    const [, path = ""] = /:\s*<([^<>]*)>/.exec(line) ?? []
-    const parsed = path.startsWith("@") ? false : super._parseAddressCommand(name, command)
-    if (!parsed || path === "") return parsed
-    if (path.includes("\uFFFD")) return false
-    const is_ascii = /^[\x20-\x7e]*$/.test(path)
-    const announced = /\sSMTPUTF8(\s|$)/i.test(line) || this.session.envelope.smtpUtf8 === true
-    if (!is_ascii && !announced) return false
-    return { ...parsed, address: path } // the library writes the domain in Unicode
+    const colon = line.indexOf(":") + 1
+    const path = readPath(name, line.slice(colon), takesAll(this._server))
+    if (!path) return false
+    const { address, parameters } = path
+    const parsed = super._parseAddressCommand(name, `${line.slice(0, colon)}<>${parameters}`)
+    const announced =
+      /\sSMTPUTF8(\s|$)/i.test(parameters) || this.session.envelope.smtpUtf8 === true
+    return parsed && (isAscii(address) || announced) ? { ...parsed, address } : false
+  }
+
+  /** Called for each MAIL and RCPT. */
+  override _rejectInvalidParams(...[parsed, keys, callback]: ParameterCheck): boolean {
+    const unknown = unknownParameter(this.#context.options.kind, keys, parsed.args || {})
+    if (unknown === undefined) return super._rejectInvalidParams(parsed, keys, callback)
+    this.send(555, `5.5.4 ${refusalText("validation_error", `${unknown} is no parameter here`)}`)
+    callback()
+    return true
   }
 
   override handler_EHLO(command: Buffer, callback: Resume): void {
@@ -304,7 +329,8 @@ export class MailConnection extends SMTPConnection {
     if (collector.state === "too_large") throw tooLarge(options.limits.size)
     if (collector.state === "no_memory") throw noMemory()
     const raw = await collector.raw()
-    if (countReceived(raw) > MOST_RECEIVED) throw looping()
+    if (countReceived(raw) > MOST_RECEIVED)
+      throw smtpRefusal(554, "5.4.6", "validation_error", LOOP)
     const { mailFrom, rcptTo, smtpUtf8, bodyType } = this.session.envelope
     const mail = {
       raw,
@@ -336,7 +362,7 @@ export class MailConnection extends SMTPConnection {
     const verdict =
       this.#ended_by ?? (this.#mails > 0 ? "accepted" : this.#last_refusal ? "refused" : "none")
     tally.ended[verdict] = (tally.ended[verdict] ?? 0) + 1
-    log.info("smtp session", {
+    log[this.#is_patient ? "debug" : "info"]("smtp session", {
       server: options.kind,
       session: id,
       address,
@@ -364,8 +390,7 @@ const TOO_MUCH = "Too much mail is arriving at once. Try again later"
 const tooLarge = (size: number) =>
   smtpRefusal(552, "5.3.4", "payload_too_large", `A message may have at most ${size} bytes`)
 
-const looping = () => smtpRefusal(554, "5.4.6", "validation_error", LOOP)
-const LOOP = "The message passed more than 20 servers: a mail loop"
+const LOOP = "The message passed more than 100 servers: a mail loop"
 
 /** What a client hears that comes, or asks, while the server stops. */
 export const draining = () =>

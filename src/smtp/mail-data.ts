@@ -1,5 +1,6 @@
 import { SMTPStream } from "smtp-server/lib/smtp-stream.js"
 import { nextTurn } from "../core/time"
+import { LineMender } from "./line-mender"
 
 const CR = 13
 const LF = 10
@@ -8,10 +9,14 @@ const LF = 10
 const MOST_LINE_BYTES = 2048
 
 /** What no SMTP stream may hold. */
-type ByteFault = "a bare CR or LF" | "a NUL" | "a line over 2,048 bytes"
+type ByteFault =
+  | "a bare CR or LF"
+  | "a NUL"
+  | "a line over 2,048 bytes"
+  | "a line over 10,000 bytes"
 
 /**
- * Checks what a client sends, chunk by chunk: CR and LF only as a pair, no NUL, and no line over
+ * Checks what a program submits, chunk by chunk: CR and LF only as a pair, no NUL, and no line over
  * 2,048 bytes. So nobody else can see the end of a mail where this server sees none.
  */
 export class ByteCheck {
@@ -45,22 +50,32 @@ export class ByteCheck {
 const BARE = "a bare CR or LF" as const
 
 /**
- * Reads commands and messages from the socket. Every byte passes the byte check before it counts
- * as a command or as a part of a message.
+ * Reads commands and messages from the socket. Every byte passes the byte check, or is mended, before
+ * it counts as a command or as a part of a message.
  */
 export class CheckedStream extends SMTPStream {
   onFault: (fault: ByteFault) => void = () => {}
   onMailByte: () => void = () => {}
-  readonly #check = new ByteCheck()
+  readonly #read: (chunk: Buffer) => Buffer | ByteFault
   #fault: ByteFault | undefined
   #in_turn = 0
   #mail: { collector: MailCollector; received: () => Promise<void> } | undefined
 
+  /** With `mends` it takes lines as other servers send them. */
+  constructor(options?: ConstructorParameters<typeof SMTPStream>[0], mends = false) {
+    super(options)
+    const check = new ByteCheck()
+    const mender = new LineMender()
+    this.#read = (chunk) => (mends ? mender.feed(chunk) : (check.feed(chunk) ?? chunk))
+  }
+
   /** A fault waits behind what came before it, so that replies keep their order. */
   override write(chunk: unknown): boolean {
     if (this.isClosed || this.#fault) return true
-    this.#fault = this.#check.feed(chunk as Buffer)
-    return super.write(this.#fault ? FAULT : chunk)
+    const read = this.#read(chunk as Buffer)
+    if (typeof read !== "string") return read.length === 0 || super.write(read)
+    this.#fault = read
+    return super.write(FAULT)
   }
 
   override _write(chunk: Buffer, encoding: BufferEncoding | "buffer", next: () => void) {
@@ -172,7 +187,7 @@ const MOST_AT_ONCE = 512 * 1024
 
 /**
  * Takes what follows the 354 of DATA until the line with the single dot, without the dots that the
- * client doubled (RFC 5321, 4.5.2). It relies on the byte check before it: CR and LF come as pairs.
+ * client doubled (RFC 5321, 4.5.2). It relies on what is before it: CR and LF come as pairs.
  */
 export class MailCollector {
   /** Of the message, also of what was not kept. */

@@ -188,7 +188,7 @@ class Library extends SMTPServer {
   readonly #connections = new WeakMap<SMTPServerSession, MailConnection>()
 
   constructor(context: MailServerState, is_implicit: boolean) {
-    const { host, certificate, limits, authenticate } = context.options
+    const { kind, host, certificate, limits, authenticate } = context.options
     const pair = certificate.current()
     super({
       ...pair,
@@ -199,6 +199,7 @@ class Library extends SMTPServer {
       size: limits.size,
       maxRecipients: limits.recipients,
       hideENHANCEDSTATUSCODES: false,
+      hideDSN: kind !== "mailbox", // by ENVID it tells a repetition before it sees the message
       disableReverseLookup: true,
       logger: false,
       socketTimeout: LIBRARY_TIMEOUT,
@@ -250,7 +251,8 @@ class Library extends SMTPServer {
     const work = async () => {
       connection.requireRoom(size)
       const { onSender } = this.#context.options
-      await onSender?.({ address: sender.address, size }, connection.mail_session)
+      const { envid } = session.envelope.dsn ?? {}
+      await onSender?.({ address: sender.address, size, envid }, connection.mail_session)
     }
     connection.runHandler(work, (refusal) => done(refusal ?? null))
   }

@@ -64,9 +64,9 @@ export class MailServerState implements ConnectionContext {
   constructor(options: MailServerOptions) {
     this.options = options
     this.deadlines = { ...DEADLINES, ...options.deadlines }
-    const { memory = MAIL_MEMORY_BYTES, authenticate, limits } = options
-    // A stranger gets a part of it, and always enough for one mail; a login makes no stranger.
-    const share = authenticate ? memory : Math.max(memory / STRANGERS_SHARE, limits.size)
+    const { memory = MAIL_MEMORY_BYTES, kind, limits } = options
+    // A stranger gets a part of it, and always enough for one mail.
+    const share = kind === "inbound" ? Math.max(memory / STRANGERS_SHARE, limits.size) : memory
     this.memory = new MailMemory(memory, share)
     this.clients = new ClientLimits(options.limits)
     this.look_ms = Math.min(LOOK_MILLISECONDS, ...Object.values(this.deadlines).map((ms) => ms / 4))

@@ -7,7 +7,8 @@ import { MailPort } from "./mail-port"
 import { type MailServerCounts, MailServerState } from "./mail-server-state"
 import { type MailServerOptions, type SmtpReplyError, smtpRefusal } from "./mail-session"
 
-type MailServerKind = MailServerOptions["kind"]
+/** Those that have settings. */
+type MailServerKind = Exclude<MailServerOptions["kind"], "mailbox">
 
 export type MailHandlers<Identity = unknown> = Pick<
   MailServerOptions<Identity>,

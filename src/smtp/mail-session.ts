@@ -44,7 +44,7 @@ export const smtpRefusal = (code: number, enhanced: string, api_code: string, me
   new SmtpReplyError(code, enhanced, refusalText(api_code, message))
 
 export interface ReceivedMail {
-  /** As the client sent it, without the dots of SMTP. CRLF line ends only, no NUL. */
+  /** As the client sent it, mended on other ports than submission, without the dots of SMTP. CRLF line ends only, no NUL. */
   raw: Uint8Array
   /** Empty for the null sender. */
   from: string
@@ -77,7 +77,8 @@ export interface SmtpDeadlines {
 }
 
 export interface MailServerOptions<Identity = unknown> {
-  kind: "submission" | "inbound"
+  /** `mailbox` is the one that catches mail on this machine. */
+  kind: "submission" | "inbound" | "mailbox"
   /** The name in the greeting and in the answer to EHLO. */
   host: string
   /** Port 0 takes a free one. */
@@ -94,7 +95,7 @@ export interface MailServerOptions<Identity = unknown> {
     session: MailSession<Identity>,
   ) => Promise<Identity>
   onSender?: (
-    sender: { address: string; size: number | undefined },
+    sender: { address: string; size: number | undefined; envid?: string | null | undefined },
     session: MailSession<Identity>,
   ) => Promise<void>
   onRecipient: (address: string, session: MailSession<Identity>) => Promise<void>
@@ -114,7 +115,7 @@ const MOST_LINE_BYTES = 480
 export const ENHANCED = /^[245]\.\d{1,3}\.\d{1,3} /
 
 interface Position {
-  kind: "submission" | "inbound"
+  kind: MailServerOptions["kind"]
   secure: boolean
   /** Whether STARTTLS would work. */
   has_tls: boolean

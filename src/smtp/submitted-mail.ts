@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import type { EmailBytes } from "../emails/submitted"
-import { domainOf, isAscii, type Mailbox, needsSmtputf8, wireForm } from "../lib/address"
+import { domainOf, isAscii, isMailbox, type Mailbox, needsSmtputf8, wireForm } from "../lib/address"
 import { readAddressList } from "../lib/address-list"
 import { safeFilename } from "../lib/file-names"
 import { decodeWords } from "../lib/mail-text"
@@ -133,6 +133,7 @@ const MOST_MAILBOXES = 200
 const mailboxesOf = (fields: HeadField[], name: string): Mailbox[] =>
   named(fields, name)
     .flatMap((value) => readAddressList(value).mailboxes)
+    .filter(({ email }) => isMailbox(email))
     .slice(0, MOST_MAILBOXES)
 
 /** The one mailbox of From, or why there is none. */
@@ -142,7 +143,7 @@ function authorOf(fields: HeadField[]): Mailbox | string {
   if (others.length > 0) return "The message has more than one From header."
   const { mailboxes, is_plain } = readAddressList(value)
   const [from, ...further] = mailboxes
-  if (from && is_plain && further.length === 0) return from
+  if (from && is_plain && further.length === 0 && isMailbox(from.email)) return from
   return "The From header must name exactly one mailbox."
 }
 

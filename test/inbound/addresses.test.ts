@@ -74,7 +74,7 @@ describe("no form that relays is taken, in any mode:", () => {
 describe("a receiving domain", () => {
   test("takes every local part, in whatever case the domain is written", async () => {
     const { project, domain } = await receiving()
-    for (const local of ["any", "Support+Tag", "grüße", "o'neill", "a/b"]) {
+    for (const local of ["any", "Support+Tag", "grüße", "o'neill", "a/b", "a..b", ".a", "a."]) {
       const target = await ask(`${local}@${domain.toUpperCase()}`)
       const owner = { domain, project_id: project.project_id, account_id: project.account_id }
       expect(target).toMatchObject({ is: "receiving", owner })

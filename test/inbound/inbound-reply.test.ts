@@ -38,6 +38,21 @@ describe("a reply", () => {
     expect(refusal(forward)).toEqual([422, "suppressed_recipient"])
   })
 
+  test("reaches an address that no grammar allows, and so does its suppression", async () => {
+    const project = await service.project()
+    const author = { ...HERE, from_email: "a..b.@elsewhere.test" }
+    const { id } = await received(service, project, author)
+    const { status, body } = await replyTo(project, id)
+    expect([status, body.data?.to.email]).toEqual([201, '"a..b."@elsewhere.test'])
+    const { to, head } = await sent(body.id)
+    expect(to).toEqual(['"a..b."@elsewhere.test'])
+    expect(head).toMatch(/^To: .*<"a\.\.b\."@elsewhere\.test>\r$/m)
+    await project.post("/v1/suppressions", { email: '"a..b."@elsewhere.test' })
+    expect(refusal(await replyTo(project, id))).toEqual([422, "suppressed_recipient"])
+    const refused = await project.post("/v1/emails", mail({ to: "a..b.@elsewhere.test" }))
+    expect(JSON.stringify(refused.body)).toContain('Write it as \\"a..b.\\"@elsewhere.test')
+  })
+
   test("goes to the author, from the address that received, in the thread of the mail", async () => {
     const project = await service.project()
     const row = await received(service, project, {

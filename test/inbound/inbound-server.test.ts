@@ -43,6 +43,42 @@ const jobsOf = async (id: string) => {
   return rows.filter(({ payload }) => (payload as { ids: string[] }).ids.includes(id))
 }
 
+test("a long line, many Received and a bare LF of other servers are taken", async () => {
+  const project = await service.project()
+  const to = `x@${await addReceivingDomain(store, project)}`
+  const head = `From: a..b@elsewhere.test\r\nTo: ${to}\r\nMIME-Version: 1.0\r\n`
+  const hop = "Received: from h1.example by g1.example; Sat, 28 Nov 2026 08:00:00 +0000\r\n"
+  const mails: [raw: string, stored: string, text: string | null][] = [
+    [`${head}\r\n${"x".repeat(9000)}\r\n`, `\r\n${"x".repeat(9000)}\r\n`, "x".repeat(9000)],
+    [`${hop.repeat(21)}${head}\r\nhi\r\n`, "\r\n\r\nhi\r\n", "hi"],
+    [`${head}\r\nline1\nline2\r\n`, "\r\n\r\nline1\r\nline2\r\n", "line1\nline2"],
+    [
+      `${head}\nline1\n.\nline2\n.\r\nx\r\n`,
+      "line1\r\n.\r\nline2\r\n.\r\nx\r\n",
+      "line1\n.\nline2\n.\nx",
+    ],
+  ]
+  for (const [raw, stored, text] of mails) {
+    using dialogue = await SmtpDialogue.open(server.server.port)
+    const envelope = ["EHLO x.test", "MAIL FROM: a..b@elsewhere.test", `RCPT TO: ${to}`, "DATA"]
+    for (const line of envelope) await dialogue.say(line)
+    dialogue.write(`${raw}.\r\n`)
+    const ids = idsIn((await dialogue.reply()).text.slice(4))
+    await server.work()
+    const { body } = await project.get(`/v1/inbound-emails/${ids[0]}`)
+    expect(body.data).toMatchObject({
+      from: { email: "a..b@elsewhere.test" },
+      envelope: { from: "a..b@elsewhere.test" },
+      parse_error: false,
+    })
+    expect(body.data.text_body.replaceAll("\r\n", "\n").trim()).toBe(text)
+    const [row] = await server.rowsOf(ids)
+    expect(await rawOf(row)).toEndWith(stored)
+  }
+  const listed = await project.get("/v1/inbound-emails?from=a..b@elsewhere.test")
+  expect(listed.body.data).toHaveLength(mails.length)
+})
+
 test("a mail is on disk with a row for each recipient and one job before the 250", async () => {
   const [one, two] = [await service.project(), await service.project()]
   const first = await addReceivingDomain(store, one)

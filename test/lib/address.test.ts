@@ -6,6 +6,7 @@ import {
   isName,
   needsSmtputf8,
   parseMailbox,
+  sendableForm,
   wireForm,
 } from "../../src/lib/address"
 import fc from "../harness/properties"
@@ -166,4 +167,23 @@ describe("the parts of an address", () => {
     expect(needsSmtputf8("ann@münchen.de")).toBe(false)
     expect(needsSmtputf8("")).toBe(false)
   })
+})
+
+test("an address that other servers use against the grammar is written in quotes", () => {
+  for (const [given, sendable] of [
+    ["ann@b.test", "ann@b.test"],
+    ["a..b@b.test", '"a..b"@b.test'],
+    [".a@b.test", '".a"@b.test'],
+    ["a.@b.test", '"a."@b.test'],
+    ['"a b"@b.test', '"a b"@b.test'],
+    ["a b@b.test", undefined],
+    ["a@c@b.test", undefined],
+    ["a..b@b", undefined],
+    ["..", undefined],
+    [`${"a.".repeat(40)}@b.test`, undefined],
+  ] as const)
+    expect([given, sendableForm(given)]).toEqual([given, sendable])
+  expect(comparable('"A..b"@B.test')).toBe("a..b@b.test")
+  expect(comparable('"ann"@b.test')).toBe("ann@b.test")
+  expect(comparable('"a b"@b.test')).toBe('"a b"@b.test')
 })

@@ -238,8 +238,6 @@ describe("a line that is no command", () => {
   const FATAL: Record<string, string | Buffer> = {
     "a NUL": "NOOP\0\r\n",
     "a NUL in an address": "MAIL FROM:<a\0@b.test>\r\n",
-    "a bare LF": "NOOP\nQUIT\r\n",
-    "a bare CR": "NOOP\rQUIT\r\n",
     "a line over 2,048 bytes": `NOOP ${LONG}\r\n`,
     "a line without end": LONG,
     "a command over 2,048 bytes": `MAIL FROM:<${LONG}@b.test>\r\n`,
@@ -257,6 +255,17 @@ describe("a line that is no command", () => {
       expect(it.said).toMatch(/\r\n550 5\.5\.2 validation_error: .*\(req_[0-9a-f]{32}\)\r\n$/)
     }
     await expectUnharmed(before)
+  })
+
+  test.each(["NOOP\nQUIT\r\n", "NOOP\rQUIT\r\n"])("%p is mended on port 25 only", async (bytes) => {
+    using program = await toSubmission()
+    await program.say("EHLO me.test")
+    program.write(bytes)
+    expect(await program.end()).toMatch(/\r\n550 5\.5\.2 validation_error: .*\r\n$/)
+    using server = await toInbound()
+    await server.say("EHLO me.test")
+    server.write(bytes)
+    expect((await server.reply()).text).toStartWith("250 ")
   })
 
   const ODD: [string, string | Buffer, RegExp][] = [

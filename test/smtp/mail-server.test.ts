@@ -103,13 +103,15 @@ const END_VARIANTS = [
   "\r\n.\r",
   "\r\r.\r\r",
   "\n\n.\r\n",
-  "\r\n\0.\r\n",
+  "\n\r.\r\n",
   "\r\r\n.\r\n",
 ]
 
 for (const tls of [false, true]) {
-  test(`no other end of a message is one, and none of them passes, ${tls ? "with" : "without"} TLS`, async () => {
+  test(`no other end of a message is one, ${tls ? "with" : "without"} TLS`, async () => {
     await using it = await openTestMailServer({ kind: "inbound", limits: { per_address: 100 } })
+    await using strict = await openTestMailServer({ limits: { per_address: 100 } })
+    const smuggled = "MAIL FROM:<evil@b.test>\r\nRCPT TO:<evil@b.test>\r\nDATA\r\nx\r\n.\r\n"
     for (const end of END_VARIANTS) {
       using client = await SmtpDialogue.open(it.server.port)
       await client.say("EHLO me.test")
@@ -118,13 +120,22 @@ for (const tls of [false, true]) {
         await client.say("EHLO me.test")
       }
       await client.talk(...envelope, "DATA")
-      const smuggled = "MAIL FROM:<evil@b.test>\r\nRCPT TO:<evil@b.test>\r\nDATA\r\nx\r\n.\r\n"
       client.write(`Subject: x\r\n\r\nhi${end}${smuggled}`)
-      const reply = (await client.reply()).text
+      expect([end, (await client.reply()).text]).toEqual([end, expect.stringMatching(/^250 /)])
+      expect(await client.say("NOOP")).toStartWith("250 ")
+      const raw = Buffer.from(it.mails.at(-1)?.raw ?? []).toString()
+      expect(raw).toEndWith("MAIL FROM:<evil@b.test>\r\nRCPT TO:<evil@b.test>\r\nDATA\r\nx\r\n")
+      expect(raw.replaceAll("\r\n", "")).not.toMatch(/[\r\n\0]/)
+
+      using program = await loggedIn(strict)
+      await program.talk(...envelope, "DATA")
+      program.write(`Subject: x\r\n\r\nhi${end}${smuggled}`)
+      const reply = (await program.reply()).text
       expect([end, reply]).toEqual([end, expect.stringMatching(/^550 5\.5\.2 validation_error: /)])
-      await client.end()
+      await program.end()
     }
-    expect(it.mails).toEqual([])
+    expect(it.mails).toHaveLength(END_VARIANTS.length)
+    expect(strict.mails).toEqual([])
   })
 }
 
@@ -224,14 +235,14 @@ test("a stranger fills a part of the memory, and the mail of others goes on", as
   expect(it.server.counts().buffered_bytes).toBe(0)
 })
 
-test("a mail that passed more than 20 servers is refused", async () => {
+test("a mail that passed more than 100 servers is refused", async () => {
   await using it = await openTestMailServer({ kind: "inbound" })
   using client = await SmtpDialogue.open(it.server.port)
   await client.say("EHLO me.test")
   await client.talk(...envelope, "DATA")
-  expect(await client.say(`${"Received: from a\r\n".repeat(20)}\r\nx\r\n.`)).toStartWith("250 ")
+  expect(await client.say(`${"Received: from a\r\n".repeat(100)}\r\nx\r\n.`)).toStartWith("250 ")
   await client.talk(...envelope, "DATA")
-  const reply = await client.say(`${"Received: from a\r\n".repeat(21)}\r\nx\r\n.`)
+  const reply = await client.say(`${"Received: from a\r\n".repeat(101)}\r\nx\r\n.`)
   expect(reply).toStartWith("554 5.4.6 validation_error: ")
 })
 
@@ -269,7 +280,6 @@ test("addresses that would be relayed or read in two ways are refused", async ()
     "<@relay.test:ann@example.test>",
     "<@a.test,@b.test:ann@example.test>",
     "<ann@b.test@example.test>",
-    '<"ann@b.test"@example.test>',
     "<ann>",
     "<ann@>",
     "<@example.test>",
@@ -293,6 +303,63 @@ test("addresses that would be relayed or read in two ways are refused", async ()
   expect(await inside.talk("RSET", "MAIL FROM:a@b.test")).toStartWith(
     "501 5.1.3 validation_error: ",
   )
+})
+
+test("a path is taken as other servers write it, and a parameter only where it is offered", async () => {
+  await using it = await openTestMailServer({ kind: "inbound" })
+  using client = await SmtpDialogue.open(it.server.port)
+  await client.say("EHLO me.test")
+  const senders = {
+    "MAIL FROM:<ann@b.test>": "ann@b.test",
+    "mail from: <ann@b.test>  SIZE=10": "ann@b.test",
+    "MAIL FROM:ann@b.test": "ann@b.test",
+    "MAIL FROM:  ann@b.test BODY=8BITMIME SIZE=10 ": "ann@b.test",
+    "MAIL FROM:< ann@b.test >": "ann@b.test",
+    "MAIL FROM:<a..b@b.test>": "a..b@b.test",
+    "MAIL FROM:<.a@b.test>": ".a@b.test",
+    "MAIL FROM:<a.@b.test> SIZE=1": "a.@b.test",
+    'MAIL FROM:<"a b"@b.test>': '"a b"@b.test',
+    'MAIL FROM:<"a\\"b>@c"@b.test>': '"a\\"b>@c"@b.test',
+    "MAIL FROM:<@relay.test,@two.test:ann@b.test>": "ann@b.test",
+    "MAIL FROM:<ann@[192.0.2.1]>": "ann@[192.0.2.1]",
+    [`MAIL FROM:<${"v".repeat(200)}@b.test>`]: `${"v".repeat(200)}@b.test`,
+    "MAIL FROM:<>": "",
+    "MAIL FROM: <> SIZE=10": "",
+  }
+  for (const [line, from] of Object.entries(senders)) {
+    expect([line, await client.say(line)]).toEqual([line, expect.stringMatching(/^250 /)])
+    await client.talk("RCPT TO:ann@example.test", "DATA", "Subject: x\r\n\r\nhi\r\n.")
+    expect(it.mails.at(-1)).toMatchObject({ from, to: ["ann@example.test"] })
+  }
+  for (const line of [
+    ...["MAIL FROM:", "MAIL FROM:<a@b.test", "MAIL FROM:a@b.test>", "MAIL FROM:<a@b.test>SIZE=1"],
+    ...["MAIL FROM:a b@c.test", 'MAIL FROM:<"a@b.test>', "MAIL FROM:<a@b@c.test>"],
+    ...["MAIL FROM:<postmaster>", "MAIL FROM:<a\u200b@b.test> SMTPUTF8"],
+  ])
+    expect([line, await client.say(line)]).toEqual([line, expect.stringMatching(/^501 /)])
+  for (const parameter of [
+    "AUTH=<>",
+    "RET=HDRS",
+    "ENVID=1",
+    "XYZ",
+    "CONSTRUCTOR=1",
+    "REQUIRETLS",
+  ]) {
+    const reply = await client.say(`MAIL FROM:<a@b.test> ${parameter}`)
+    expect(reply).toStartWith(
+      `555 5.5.4 validation_error: ${parameter.split("=")[0]} is no parameter`,
+    )
+  }
+  await client.say("MAIL FROM:<a@b.test>")
+  for (const parameter of ["NOTIFY=NEVER", "ORCPT=rfc822;a@b.test", "SIZE=1", "X"]) {
+    const reply = await client.say(`RCPT TO:<ann@example.test> ${parameter}`)
+    expect(reply).toStartWith("555 5.5.4 validation_error: ")
+  }
+
+  await using strict = await openTestMailServer()
+  using program = await loggedIn(strict)
+  expect(await program.say("MAIL FROM:<a@b.test> AUTH=<>")).toStartWith("250 ")
+  expect(await program.say('RCPT TO:<"a b"@example.test>')).toStartWith("250 ")
 })
 
 test("addresses outside ASCII need SMTPUTF8", async () => {
