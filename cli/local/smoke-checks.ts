@@ -194,12 +194,16 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
     if (!html?.includes("Hello &lt;Ann&gt;")) throw new Error(`the html is ${html}`)
     await box.caught("tim@mailbox.test", "Order 1042")
   }),
-  check("submission", "an email that comes by SMTP with login is delivered", async (box) => {
-    const address = `127.0.0.1:${box.ready.smtp.submission}`
-    const mail = ["--from", SENDER, "--to", "sue@mailbox.test", "--subject", "Submitted"]
-    await box.run("smtp", "test", address, ...mail, "--insecure")
-    await box.caught("sue@mailbox.test", "Submitted")
-  }),
+  check(
+    "submission",
+    "an email that a program submits by SMTP with login is delivered",
+    async (box) => {
+      const address = `127.0.0.1:${box.ready.smtp.submission}`
+      const mail = ["--from", SENDER, "--to", "sue@mailbox.test", "--subject", "Submitted"]
+      await box.run("smtp", "test", address, ...mail, "--insecure")
+      await box.caught("sue@mailbox.test", "Submitted")
+    },
+  ),
   check("inbound", "an email from a stranger is received and read", async (box) => {
     const [address, to] = [`127.0.0.1:${box.ready.smtp.inbound}`, `postmaster@${HOST}`]
     const mail = ["--from", "eve@stranger.test", "--to", to, "--subject", "Received"]

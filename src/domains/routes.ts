@@ -78,7 +78,7 @@ const listRoutes = (parts: DomainParts): AnyRoute[] => [
     ...may("GET", ALL),
     summary: "List domains",
     description:
-      "The newest domain comes first. `status` and `domain` (a part of the name) filter the list.",
+      "The list begins with the newest domain. `status` and `domain` (a part of the name) filter the list.",
     query: schemas.domainQuery,
     response: schemas.Domain,
     handle: (call) => list(parts, call),

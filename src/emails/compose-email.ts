@@ -367,7 +367,7 @@ export function unsignedWarner({ store, provider, rules }: ComposeParts): Unsign
 }
 
 const UNSIGNED =
-  "Mail from this domain leaves without a DKIM signature. sending_domains allows the domain, but no verified " +
+  "Belfry sends mail from this domain without a DKIM signature. sending_domains allows the domain, but no verified " +
   "domain has a key for it. Add the domain and its DNS records."
 
 /** Content that cannot be read from the database alone. */

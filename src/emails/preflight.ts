@@ -153,7 +153,7 @@ function suppressedOf(
 }
 
 export function suppression({ email, suppressed }: Inquiry): Answer {
-  if (!suppressed) return "The subscriber is blocked, so suppressions are not asked."
+  if (!suppressed) return "The subscriber is blocked, so Belfry does not look at suppressions."
   const row = suppressed.get(address(email.to))
   if (row) throwSuppressed(row)
   return "No recipient is suppressed."

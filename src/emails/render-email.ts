@@ -141,7 +141,7 @@ interface SendWarning {
 
 const warning = {
   code: t.Literal("no_public_address"),
-  message: text("The email is not tracked. …", "What the email leaves without, and why."),
+  message: text("The email is not tracked. …", "What the email lacks, and why."),
 }
 
 /** In `meta` of a send: what the email leaves without. Absent where there is nothing to tell. */

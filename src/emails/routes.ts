@@ -150,7 +150,7 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
         ...projectRow(method, `${ONE}/tracking`, "email:read"),
         summary: "Show the openings and clicks of an email",
         description:
-          "Counts what mail programs, scanners and people loaded. `human` and `unique` count people only. " +
+          "Counts what mail programs, scanners and people loaded. `human` and `unique` are about people only. " +
           "Hits appear after a few seconds. GET and POST give the same answer.",
         response: EmailTracking,
         handle: async (call) => {

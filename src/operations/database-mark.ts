@@ -34,7 +34,7 @@ function folderMark(data_dir: string): DatabaseMark | undefined {
 }
 
 const WITHOUT_MARK =
-  "It tells whether the database was replaced by an older one. If it was not, remove this file: the next start writes " +
+  "It shows whether the database was replaced by an older one. If it was not, remove this file: the next start writes " +
   "it anew, and holds what is open until you resume it."
 
 /**

@@ -134,7 +134,7 @@ async function identityOf(db: Reader): Promise<string | undefined> {
     return row && `${row.system}/${row.database}`
   } catch (error) {
     log.warn(
-      "this Postgres server does not tell its identity; Belfry cannot notice a move to another server",
+      "this Postgres server does not give its identity; Belfry cannot notice a move to another server",
       { error },
     )
     return undefined

@@ -137,7 +137,7 @@ export const subscriberDataRoutes = (parts: SubscriberDataParts): AnyRoute[] => 
     ...by("POST", `${ONE}/erase`),
     summary: "Erase a subscriber with all personal data",
     description:
-      "Also erases messages, contents, files, events, logs, captures, received mail and suppressions. The id of a deleted subscriber erases what is still held under it. This cannot be undone. The receipt counts what was removed and says what remains for a while, such as backups.",
+      "Also erases messages, contents, files, events, logs, captures, received mail and suppressions. The id of a deleted subscriber erases what is still held under it. This cannot be undone. The receipt says how much was removed, and what remains for a while, such as backups.",
     body: EraseInput,
     example: { confirm: "user-42" },
     response: Erased,

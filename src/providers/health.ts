@@ -354,7 +354,7 @@ export const refusalText = (host: string, words: string): string =>
   `The relay refuses ${host} as envelope sender: "${words}" ${CONSEQUENCE}`
 
 const CONSEQUENCE =
-  "Mail leaves with the author's address, so its bounces do not come here. Allow the host as a sender at the relay, then run `belfry providers test`."
+  "Belfry sends mail with the author's address, so it gets no bounces. Allow the host as a sender at the relay, then run `belfry providers test`."
 
 const PATH_REFUSED = `A relay refuses our return path. ${CONSEQUENCE}`
 const PATH_TAKEN = "A relay takes our return path again."

@@ -59,7 +59,7 @@ const defaultRoutes = ({ store }: PreferenceParts): AnyRoute[] => [
     ...written,
     summary: "Replace what holds for subscribers without a choice",
     description:
-      "What the body leaves out is not chosen any more. `quiet_hours` is the setting of that name.",
+      "Belfry forgets choices that the body leaves out. `quiet_hours` is the setting of that name.",
     handle: async ({ project_id, caller, body }) => {
       const chosen = mergedPreferences(null, body)
       await store.tx(async (tx) => {
@@ -100,7 +100,7 @@ const CHANGES = {
   PUT: {
     summary: "Replace what a subscriber chose",
     description:
-      "What the body leaves out is not chosen any more. An unknown category or topic is 422.",
+      "Belfry forgets choices that the body leaves out. An unknown category or topic is 422.",
   },
 }
 

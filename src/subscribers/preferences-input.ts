@@ -222,7 +222,7 @@ const REACHABILITY_REASONS = ["no_address", ...DECISION_REASONS] as const
 const Reach = t.Object({
   allowed: flag(true),
   reason: maybe(word(REACHABILITY_REASONS, "Why not, or why later. Null: nothing is against it.")),
-  next_allowed_at: maybe(time("When a message that waits, or the next one, may leave.")),
+  next_allowed_at: maybe(time("When Belfry may send a message that waits, or the next one.")),
 })
 
 export const Reachability = t.Object(

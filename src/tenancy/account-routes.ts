@@ -55,7 +55,7 @@ export function accountRoutes(parts: ListParts): AnyRoute[] {
       callers: ["console", "key"],
       summary: "Show the account that you work in",
       description:
-        "`X-Account-Id` names the account if you have several. `usage` counts this month.",
+        "`X-Account-Id` names the account if you have several. `usage` is that of this month.",
       response: Account,
       handle: async ({ caller }) => shown(await accounts.find(store.read, caller.account_id)),
     }),
@@ -189,7 +189,7 @@ const readRoutes = ({ store }: ListParts): AnyRoute[] => [
   route({
     ...consoleRow("GET", `${ME}/plan`, "role:billing"),
     summary: "Show the plan, its limits and its usage",
-    description: "A null limit means unlimited. `usage` counts the current month in UTC.",
+    description: "A null limit means unlimited. `usage` is that of the current month in UTC.",
     response: AccountPlan,
     handle: async ({ caller }) => {
       const account = await accounts.find(store.read, caller.account_id)
@@ -202,7 +202,7 @@ const readRoutes = ({ store }: ListParts): AnyRoute[] => [
     ...consoleRow("GET", `${ME}/project-breakdown`, "role:billing"),
     summary: "Show the usage and the resources of each project",
     description:
-      "Shows every project of the account with its usage of one month. `resources` counts what the project has now.",
+      "Shows every project of the account with its usage of one month. `resources` is what the project has now.",
     query: periodQuery,
     response: t.Array(ProjectBreakdown),
     handle: async ({ caller, query }) => {

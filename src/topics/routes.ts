@@ -224,7 +224,7 @@ const publishReads = ({ store, cursors }: ListParts): AnyRoute[] => [
     ...projectRow("GET", ONE_PUBLISH, READ),
     summary: "Show one publish with its counts",
     description:
-      "`sent` counts messages that were made, and `failed` those of them that bounced, failed or were cancelled.",
+      "`sent` is the number of messages that were made. `failed` is the number of those that bounced, failed or were cancelled.",
     response: Publish,
     errors: ["topic_not_found", "not_found"],
     handle: async ({ project_id, params }) => {

@@ -75,7 +75,7 @@ test("providers test and the record of the domain tell of it until the relay tak
   expect(await tried({})).toEndWith(`It takes ${HOST} as envelope sender.`)
   expect((await record()).mistake).not.toBe("return_path_refused")
 
-  const refused = `The relay refuses ${HOST} as envelope sender: "${WORDS}" Mail leaves with the author's address`
+  const refused = `The relay refuses ${HOST} as envelope sender: "${WORDS}" Belfry sends mail with the author's address`
   expect(await tried({ to: "ann@example.test" })).toContain(refused)
   expect(await record()).toMatchObject({
     mistake: "return_path_refused",

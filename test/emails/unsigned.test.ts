@@ -15,7 +15,7 @@ import { letter } from "../messages/letters"
 const logged = quietLog()
 const warnings = () =>
   logged()
-    .filter((line) => line.includes("leaves without a DKIM signature"))
+    .filter((line) => line.includes("without a DKIM signature"))
     .map((line) => JSON.parse(line) as Record<string, unknown>)
 
 const CONTENT = { html: null, text: "Dong.", headers: {} }

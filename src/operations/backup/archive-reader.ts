@@ -173,7 +173,7 @@ class FoundEntries {
       JSON.stringify(entries) === JSON.stringify(this.#entries) &&
       isCounted(blobs, this.#blobs.blobs) &&
       isCounted(inbound_blobs, this.#blobs["inbound-blobs"])
-    if (!is_equal) throw cursor.damaged("its manifest tells of other entries")
+    if (!is_equal) throw cursor.damaged("its manifest names other entries")
   }
 }
 

@@ -170,17 +170,17 @@ function differencesFrom(manifest: BackupManifest, facts: CopyFacts): string[] {
     if (found === wanted) return []
     if (found === undefined) return [`lacks the table ${table}`]
     if (wanted === undefined) return [`has the table ${table}, which its manifest does not name`]
-    return [`has ${found} rows in ${table}, but its manifest tells of ${wanted}`]
+    return [`has ${found} rows in ${table}, but its manifest says ${wanted}`]
   })
   if (differences.length > 1)
-    differences.unshift(`has ${sized(rows)}, but its manifest tells of ${sized(told)}`)
+    differences.unshift(`has ${sized(rows)}, but its manifest says ${sized(told)}`)
   if (migrations.join() !== manifest.migrations.join())
     differences.push(
-      `has other migrations than its manifest tells: ${migrations.length}, not ${manifest.migrations.length}`,
+      `has other migrations than its manifest names: ${migrations.length}, not ${manifest.migrations.length}`,
     )
   if (master_key_id !== null && master_key_id !== manifest.master_key_id)
     differences.push(
-      `belongs to the master key ${master_key_id}, but its manifest tells of ${manifest.master_key_id}`,
+      `belongs to the master key ${master_key_id}, but its manifest says ${manifest.master_key_id}`,
     )
   const { blobs, inbound_blobs } = manifest
   const isTold = (named: number, { count, missing }: typeof blobs) => named <= count + missing

@@ -64,7 +64,7 @@ export function readJournal(data_dir: string): UpgradeJournal | undefined {
 }
 
 const WITHOUT_JOURNAL =
-  "It tells how far an upgrade came. If no upgrade has begun here, remove it. Otherwise look first which version " +
+  "It says how far an upgrade got. If no upgrade has begun here, remove it. Otherwise look first which version " +
   "the program is (`belfry --version`), and keep a copy of the data folder."
 
 function journalIn(text: string): UpgradeJournal | undefined {

@@ -36,7 +36,7 @@ export const eventTypesPage = (reference: ApiReference): Markup => {
 <h1>Event types</h1>
 <p>Endpoints receive these events, and <a href="/docs/getEvents">the feed</a> and
 <a href="/docs/getEventsStream">the stream</a> have them, too. An endpoint asks for types, for a group such as
-<code>email.*</code>, or for <code>*</code>. <a href="/docs/guides/webhooks">The guide to webhooks</a> tells how to
+<code>email.*</code>, or for <code>*</code>. <a href="/docs/guides/webhooks">The guide to webhooks</a> says how to
 receive and check them.</p>
 ${[...groups].map(
   ([name, types]) => html`

@@ -94,7 +94,7 @@ const KINDS: [statements: string[], told: Told, said: string][] = [
   [["CREATE VIEW v AS SELECT 1"], {}, "has the unknown view v"],
   [["CREATE TABLE x (y)"], {}, "has the table x, which its manifest does not name"],
   [["DELETE FROM belfry_migrations WHERE tag LIKE '0003%'"], {}, 'lacks the migration "0003_'],
-  [[], { master_key_id: "00000000" }, "but its manifest tells of 00000000"],
+  [[], { master_key_id: "00000000" }, "but its manifest says 00000000"],
 ]
 
 test("a database that is not what its migrations and its manifest say is refused, though every hash is right", async () => {
@@ -113,16 +113,14 @@ test("a database that is not what its migrations and its manifest say is refused
 test("an empty database, and that of another archive, are told by what they lack", async () => {
   await using it = await backedUp()
   const empty = await it.repacked((path) => writeFileSync(path, ""))
-  expect(verifyArchive(empty)).rejects.toThrow("has 0 rows in 0 tables, but its manifest tells of")
+  expect(verifyArchive(empty)).rejects.toThrow("has 0 rows in 0 tables, but its manifest says")
   await using other = await backedUp()
   await other.store.tx((tx) => instanceValues.set(tx, "more", "value"))
   const { path } = await createBackup(other)
   const unpacked = join(it.folder, "other")
   await (await openArchive(path)).extract({ folder: unpacked })
   const swapped = await it.repacked((to) => copyFileSync(join(unpacked, "database.db"), to))
-  expect(verifyArchive(swapped)).rejects.toThrow(
-    "3 rows in instance_values, but its manifest tells",
-  )
+  expect(verifyArchive(swapped)).rejects.toThrow("3 rows in instance_values, but its manifest says")
 })
 
 test("an archive of a later version is refused by its version, or by its migrations", async () => {
@@ -143,10 +141,10 @@ test("rows that the manifest does not tell of are found", async () => {
     database.run("DELETE FROM instance_values WHERE name = 'something'")
   })
   expect(verifyArchive(fewer)).rejects.toThrow(
-    "its database has 1 rows in instance_values, but its manifest tells of 2",
+    "its database has 1 rows in instance_values, but its manifest says 2",
   )
   const other = await it.repacked(() => {}, { migrations: ["0000_initial_schema"] })
-  expect(verifyArchive(other)).rejects.toThrow("has other migrations than its manifest tells")
+  expect(verifyArchive(other)).rejects.toThrow("has other migrations than its manifest names")
 })
 
 test("a row that names a file which is not in the archive is found", async () => {

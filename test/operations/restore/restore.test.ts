@@ -258,7 +258,7 @@ test("an archive whose database is not what it tells is refused before a table o
   await using place = await target(folder)
   const parts = partsFor(place.settings, box.secrets, { master_key: "x" })
   const refused = await restore(await openArchive(emptied), parts).catch((error) => error)
-  expect(refused.message).toMatch(/has 0 rows in 0 tables, but its manifest tells of \d+ rows/)
+  expect(refused.message).toMatch(/has 0 rows in 0 tables, but its manifest says \d+ rows/)
   const { data_dir } = place.settings
   const left = readdirSync(data_dir).filter((name) => !/^belfry\.db\.(lock|pid)$/.test(name))
   expect(left).toEqual([])
