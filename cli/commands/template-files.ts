@@ -317,7 +317,7 @@ export function withNeighbours(
     )
   }
   const is_layout = CONTENT.test(bodies["email.html"] ?? "")
-  const sample = is_layout ? { content: "<p>Here stands the mail.</p>" } : {}
+  const sample = is_layout ? { content: "<p>The text of the mail.</p>" } : {}
   return {
     template: { ...template, settings: { ...settings, ...(layout && { layout }) }, bodies },
     variables: { ...sample, ...template.example },

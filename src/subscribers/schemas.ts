@@ -64,7 +64,7 @@ export const BulkSubscriber = t.Object({
   status: t.Optional(
     t.Unsafe<SubscriberStatus>({
       ...oneOf(...SUBSCRIBER_STATUSES),
-      description: "Of this status and the one that is there, the stricter one counts.",
+      description: "Belfry keeps the stricter one of this status and the one that is there.",
     }),
   ),
 })

@@ -30,7 +30,7 @@ const UsageShares = t.Object(shares, { title: "UsageShares" })
 const StoredMegabytes = t.Object(
   {
     used: count(120),
-    limit: maybe(count(5000, "Of each project. Null means unlimited.")),
+    limit: maybe(count(5000, "The limit of each project. Null means unlimited.")),
     remaining: maybe(count(4880, "What is left of the limit. Null means unlimited.")),
   },
   {

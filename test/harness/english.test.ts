@@ -10,6 +10,31 @@ test("a hidden subject and a long sentence are found", () => {
   expect(complaintsOf(Array(25).fill("word").join(" "))).toEqual([])
 })
 
+test.each([
+  "The address of the server is told at the start.",
+  "The filter stands in the address.",
+  "A failed message goes to the next provider.",
+  "A removal takes the memberships along.",
+  "The mailbox does not count.",
+  "Only the newest one counts.",
+  "An emoji counts as one.",
+  "So is one more category.",
+  "Of several filters at most 100.",
+])("a sentence without an actor is found: %s", (sentence) => {
+  expect(complaintsOf(sentence)).toHaveLength(1)
+})
+
+test.each([
+  "Belfry counts an emoji as one.",
+  "The server does not count such mail.",
+  "The list walks along an index.",
+  "The answer has its counts.",
+  "A stand-in replaces the name.",
+  "Give the same command again to go on.",
+])("a sentence with its actor passes: %s", (sentence) => {
+  expect(complaintsOf(sentence)).toEqual([])
+})
+
 test("a text is taken apart at its full stops", () => {
   expect(sentencesOf('One. Two (with "three".) Four: 1.5 s\n\nFive')).toEqual([
     "One.",
