@@ -8,7 +8,7 @@ const MAX_EVENT_BODIES = 262_144
 /** The InboundEmail record of the contract without its bodies, as lists have it. */
 export function listed(row: InboundRow): Static<typeof InboundSummary> {
   const { session, parsed, from_email, from_name } = row
-  const { report, ...said } = parsed ?? UNREAD
+  const { report, truncated = false, ...said } = parsed ?? UNREAD
   return {
     id: row.id,
     project_id: row.project_id,
@@ -33,7 +33,7 @@ export function listed(row: InboundRow): Static<typeof InboundSummary> {
     verified: row.verified,
     status: row.status,
     parse_error: row.parse_error,
-    truncated: false,
+    truncated,
     size: row.size,
     created_at: row.created_at,
   }
@@ -72,15 +72,15 @@ export interface InboundFileUrl {
 
 /**
  * The record as `email.received` has it: bodies up to 256 KiB together, and an address for every
- * attachment. Longer bodies are left out, and `truncated` says so.
+ * attachment. Longer bodies are left out, and `truncated` says so, as it does of lists of addresses.
  */
 export function recordInEvent(
   row: InboundRow,
   content: InboundContent | StoredElsewhere,
   urlOf: (attachment_id: string) => InboundFileUrl,
 ): Static<typeof InboundInEvent> {
-  const truncated = "sha256" in content || isTooLong(content)
-  const record = whole(row, truncated ? NO_BODIES : (content as InboundContent))
+  const bodies = "sha256" in content || isTooLong(content) ? undefined : content
+  const record = whole(row, bodies)
   const attachments = record.attachments.map((one) => ({ ...one, ...urlOf(one.id) }))
-  return { ...record, truncated, attachments }
+  return { ...record, truncated: record.truncated || bodies === undefined, attachments }
 }

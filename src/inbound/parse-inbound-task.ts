@@ -4,10 +4,11 @@ import type { Mailbox } from "../lib/address"
 import { readAddressList } from "../lib/address-list"
 import { autoSubmitted, classify, type MailKind } from "../lib/auto-reply"
 import { returnedHeaders } from "../lib/dsn"
-import { countFields, encodedFields } from "../lib/mail-text"
+import { countFields, encodedFields, hasLongHead } from "../lib/mail-text"
 import {
   contentOf,
   isFile,
+  isTooComplex,
   MAX_FIELDS,
   type MailLeaf,
   type MailTree,
@@ -56,12 +57,15 @@ export interface ReadMail {
   /** The header of the message that a report returns. */
   returned: HeaderLists | null
   spam: SpamScore
-  /** It is too complex to be read whole; the raw message is there. */
+  /** It is too complex or too damaged to be read whole; the raw message is there. */
   parse_error: boolean
+  /** It names more addresses than are kept, or its header is too long. */
+  truncated: boolean
 }
 
 const MOST_REFERENCES = 100
-const MOST_ADDRESSES = 200
+/** Of To, and of each other field. */
+const MOST_ADDRESSES = 1_000
 const MOST_SUBJECT = 998
 const MOST_MESSAGE_ID = 998
 
@@ -81,11 +85,16 @@ export async function readInbound(given: InboundToRead): Promise<ReadMail> {
     stripped_text: strippedOf(text, html),
   }
   const [from = null] = addressesOf(encoded, "from")
+  const [to, cc, reply_to] = [
+    addressesOf(encoded, "to"),
+    addressesOf(encoded, "cc"),
+    addressesOf(encoded, "reply-to"),
+  ]
   return {
     from,
-    to: addressesOf(encoded, "to"),
-    cc: addressesOf(encoded, "cc"),
-    reply_to: addressesOf(encoded, "reply-to"),
+    to: to.slice(0, MOST_ADDRESSES),
+    cc: cc.slice(0, MOST_ADDRESSES),
+    reply_to: reply_to.slice(0, MOST_ADDRESSES),
     subject: headers.subject
       ? firstOf(headers, "subject").slice(0, MOST_SUBJECT).toWellFormed()
       : null,
@@ -94,12 +103,13 @@ export async function readInbound(given: InboundToRead): Promise<ReadMail> {
     references: messageIds(firstOf(headers, "references")).slice(-MOST_REFERENCES),
     headers,
     content: await fitted(content, blobs),
-    files: tree.problem === null ? await filesOf(tree.leaves, blobs) : [],
+    files: isTooComplex(tree) ? [] : await filesOf(tree.leaves, blobs),
     kind: classify(seen),
     auto_submitted: autoSubmitted(seen),
     returned: returnedHeaders(seen) ?? null,
     spam: spamScore(seen, verdicts),
     parse_error: tree.problem !== null,
+    truncated: [to, cc, reply_to].some(({ length }) => length > MOST_ADDRESSES) || hasLongHead(raw),
   }
 }
 
@@ -112,7 +122,7 @@ function strippedOf(text: string | null, html: string | null): string | null {
 function addressesOf(fields: [string, string][], name: string): Mailbox[] {
   const values = fields.filter(([key]) => key === name).map(([, value]) => value)
   const mailboxes = values.flatMap((value) => readAddressList(value).mailboxes)
-  return mailboxes.slice(0, MOST_ADDRESSES).map(({ email, name }) => ({
+  return mailboxes.slice(0, MOST_ADDRESSES + 1).map(({ email, name }) => ({
     email: storable(email),
     name: name === null ? null : storable(name),
   }))

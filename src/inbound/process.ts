@@ -210,6 +210,7 @@ function processedRow(
     reply_to_metadata: found?.proof === "r" ? found.message.metadata : null,
     spam: mail.spam,
     report: reportOf(mail.kind),
+    ...(mail.truncated && { truncated: true }),
   }
   return {
     ...row,

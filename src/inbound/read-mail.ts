@@ -142,6 +142,7 @@ const UNREADABLE: ReadMail = {
   returned: null,
   spam: { score: 0, flagged: false, rules: [] },
   parse_error: true,
+  truncated: false,
 }
 
 /** For a batch in a thread; each of its mails takes a millisecond. */

@@ -76,8 +76,14 @@ const listed = {
     anything({ policy_domain: "example.com" }, "What a report says: DSN, ARF, DMARC or TLS."),
   ),
   status: word(["processed", "received", "failed"]),
-  parse_error: flag(false, "The message could not be read as MIME. Its raw form is stored."),
-  truncated: flag(false, "The bodies were left out of an event, because they are too long."),
+  parse_error: flag(
+    false,
+    "The message, or a part of it, could not be read as MIME. Its raw form is stored.",
+  ),
+  truncated: flag(
+    false,
+    "Something was left out: bodies of an event that are too long, or addresses beyond the first 1,000 of a field.",
+  ),
   size: count(5_120, "Bytes of the raw message."),
   created_at: time(),
 }

@@ -70,6 +70,8 @@ export interface ParsedInbound {
   spam: { score: number; flagged: boolean; rules: { rule: string; points: number }[] }
   /** What a DSN, an ARF, a DMARC or a TLS report says; null for every other mail. */
   report: unknown
+  /** Absent where the lists of addresses are whole. */
+  truncated?: true
 }
 
 /** The total of a project: its mails that were processed, or given up. */

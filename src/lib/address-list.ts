@@ -1,5 +1,5 @@
 import { type Mailbox, sendableForm } from "./address"
-import { decodeWords } from "./mail-text"
+import { decodeWords, ENCODED_WORD } from "./mail-text"
 
 interface AddressList {
   /** Those that can be read, in their order; the members of groups as well. */
@@ -11,8 +11,8 @@ interface AddressList {
 /** A field with more text is cut: a bound on the work, not a rule of the format. */
 const MAX_VALUE = 256 * 1024
 
-/** One encoded word (RFC 2047), which may hold commas that separate nothing. */
-const ENCODED_WORD = /=\?[^?\s]+\?[bqBQ]\?[^?\s]*\?=/y
+/** An encoded word may hold commas that separate nothing. */
+const WORD = new RegExp(ENCODED_WORD, "y")
 
 /**
  * Reads the address list of a header field as other programs write it: comments, quoted names,
@@ -40,25 +40,30 @@ class ListReader {
   #last = ""
   #comment = ""
   #angle: string | undefined
+  /** What stood before a comma and is no address: `Doe` of `Doe, Ann <ann@example.test>`. */
+  #before = ""
+  /** Signs that open something which nothing closes. They are text. */
+  readonly #lacks_end = new Set<string>()
 
   /** Reads one token, and returns where the next one begins. */
   take(text: string, at: number): number {
     const char = text[at] ?? ""
-    if (char === "(") return this.#takeComment(text, at)
-    if (char === '"') return this.#takeQuoted(text, at)
+    if (char === "(" && !this.#lacks_end.has(char)) return this.#takeComment(text, at)
+    if (char === '"' && !this.#lacks_end.has(char)) return this.#takeQuoted(text, at)
     if (char === "<") return this.#takeAngle(text, at)
     if (char === "," || char === ";") {
       if (char === ";") this.#is_plain = false
-      this.#finish()
+      this.#finish(char)
       return at + 1
     }
     if (char === ":") {
       this.#is_plain = false // the name of a group ends here
+      this.#before = ""
       this.#begin()
       return at + 1
     }
-    ENCODED_WORD.lastIndex = at
-    const word = char === "=" ? (ENCODED_WORD.exec(text)?.[0] ?? char) : char
+    WORD.lastIndex = at
+    const word = char === "=" ? (WORD.exec(text)?.[0] ?? char) : char
     this.#phrase += word
     if (/\s/.test(word)) this.#has_gap = true
     else {
@@ -77,7 +82,7 @@ class ListReader {
   }
 
   end(): AddressList {
-    this.#finish()
+    this.#finish("")
     return { mailboxes: this.#mailboxes, is_plain: this.#is_plain }
   }
 
@@ -89,7 +94,7 @@ class ListReader {
       else if (text[at] === "(") depth++
       else if (text[at] === ")" && --depth === 0) break
     }
-    if (depth > 0) this.#is_plain = false
+    if (depth > 0) return this.#passOver("(", from)
     this.#comment = text.slice(from + 1, at)
     return at + 1
   }
@@ -97,10 +102,16 @@ class ListReader {
   #takeQuoted(text: string, from: number): number {
     let at = from + 1
     while (at < text.length && text[at] !== '"') at += text[at] === "\\" ? 2 : 1
-    if (at >= text.length) this.#is_plain = false
+    if (at >= text.length) return this.#passOver('"', from)
     const inside = text.slice(from + 1, at)
     this.#phrase += inside.replace(/\\(.)/gu, "$1")
     this.#addBare(`"${inside}"`)
+    return at + 1
+  }
+
+  #passOver(sign: string, at: number): number {
+    this.#lacks_end.add(sign)
+    this.#is_plain = false
     return at + 1
   }
 
@@ -114,16 +125,29 @@ class ListReader {
     return end === -1 ? text.length : end + 1
   }
 
-  #finish() {
-    const name = this.#phrase.trim()
+  #finish(sign: string) {
+    const name = this.#before + this.#phrase.trim()
     const found =
       this.#angle === undefined
         ? { email: this.#is_split ? "" : this.#bare, name: nameOf(this.#comment) }
-        : { email: this.#angle, name: nameOf(name) ?? nameOf(this.#comment) }
+        : { email: withoutScheme(this.#angle), name: nameOf(name) ?? nameOf(this.#comment) }
     const is_empty = this.#angle === undefined && this.#bare === ""
-    if (sendableForm(found.email) !== undefined) this.#mailboxes.push(found)
-    else if (!is_empty) this.#is_plain = false
+    const has_address = isAddress(found.email)
+    if (has_address) this.#mailboxes.push(found)
+    else if (!is_empty) this.#addUnmarked()
+    const is_name = this.#angle === undefined && !/[@"]/.test(name) && sign === ","
+    this.#before = is_name && !has_address && !is_empty ? `${name}, ` : ""
     this.#begin()
+  }
+
+  /** Addresses among other words, without their brackets or commas. */
+  #addUnmarked() {
+    this.#is_plain = false
+    const words = `${this.#phrase} ${this.#angle ?? ""}`.split(/[\s<>]+/)
+    const emails = words.map(withoutScheme).filter(isAddress)
+    const others = words.filter((word) => !isAddress(withoutScheme(word)))
+    const name = emails.length === 1 ? nameOf(others.join(" ")) : null
+    for (const email of emails) this.#mailboxes.push({ email, name: name ?? nameOf(this.#comment) })
   }
 
   #begin() {
@@ -136,6 +160,11 @@ class ListReader {
     this.#angle = undefined
   }
 }
+
+const isAddress = (text: string): boolean => sendableForm(text) !== undefined
+
+/** Some programs write the address of a link. */
+const withoutScheme = (address: string): string => address.replace(/^mailto:/i, "")
 
 /** Where the angle bracket closes, outside quoted text. */
 function closing(text: string, from: number): number {

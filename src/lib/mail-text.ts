@@ -1,29 +1,98 @@
-const MAX_HEAD_BYTES = 64 * 1024
+import { charsetNear, textOf } from "./charset"
+
+/** The rest of a longer header is not read. */
+const MAX_HEAD_BYTES = 256 * 1024
 
 /**
  * The header fields of a message, names in lower case, unfolded, encoded words decoded, in the
- * order of the message. Reads the first 64 KB and never throws: what is no field is left out.
+ * order of the message. Reads the first 256 KB and never throws: what is no field is left out.
  */
 export const headerFields = (raw: Uint8Array): [name: string, value: string][] =>
   encodedFields(raw).map(([name, value]) => [name, decodeWords(value).trim()])
 
 /** The same with encoded words as they stand: in a list of addresses a word may hold a comma. */
 export function encodedFields(raw: Uint8Array): [name: string, value: string][] {
-  const start = Buffer.from(raw.buffer, raw.byteOffset, Math.min(raw.byteLength, MAX_HEAD_BYTES))
-  const end = start.indexOf("\r\n\r\n")
-  const head = start.subarray(0, end === -1 ? start.length : end).toString("utf8")
-  const fields: [string, string][] = []
-  for (const line of head.replace(/\r\n(?=[ \t])/g, "").split("\r\n")) {
-    const [, name, value] = /^([!-9;-~]+)[ \t]*:(.*)$/s.exec(line) ?? []
-    if (name !== undefined) fields.push([name.toLowerCase(), value ?? ""])
-  }
-  return fields
+  const message = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
+  return splitHead(message, { is_part: false, nearby: () => charsetNear(message) }).fields
 }
+
+interface HeadPlace {
+  /** Within a multipart, where only the fields of MIME mean something. */
+  is_part: boolean
+  /** A charset that the rest of the mail names. */
+  nearby: () => string
+}
+
+const FIELD = /^(?!--)([!-9;-~]+)[ \t]*:(.*)$/s
+const MIME_FIELD = /^(?:content|mime|x)-[!-9;-~]+[ \t]*:/i
+
+/** A parameter whose line lacks its indentation. */
+const PARAMETER_LINE = /^[a-z][a-z0-9*-]*\s*=/i
+
+/**
+ * The fields of a message or part with encoded words as they stand, and its body. The empty line between
+ * them may be missing: then the body begins with the first line that is no field and that no field
+ * comes behind.
+ */
+export function splitHead(part: Buffer, { is_part, nearby }: HeadPlace): MailHead {
+  if (part[0] === CR && part[1] === LF) return { fields: [], body: part.subarray(2) }
+  const end = part.indexOf("\r\n\r\n")
+  const head = part.subarray(0, Math.min(end === -1 ? part.length : end, MAX_HEAD_BYTES))
+  const lines = head.toString("latin1").split("\r\n")
+  const is_field = is_part && end === -1 ? MIME_FIELD : FIELD
+  const last = lastField(lines, is_part ? MIME_FIELD : FIELD)
+  const fields: MailHead["fields"] = []
+  let body = end === -1 ? part.length : end + 4
+  let offset = 0
+  for (const [at, line] of lines.entries()) {
+    const open = fields.at(-1)
+    const [, name, value] = is_field.test(line) ? (FIELD.exec(line) ?? []) : []
+    if (open && continues(open[1], line)) open[1] += line
+    else if (name !== undefined) fields.push([name.toLowerCase(), value ?? ""])
+    else if (at > last) {
+      body = offset
+      break
+    }
+    offset += line.length + 2
+  }
+  for (const field of fields) {
+    if (!PLAIN.test(field[1])) field[1] = textOf(Buffer.from(field[1], "latin1"), "", { nearby })
+  }
+  return { fields, body: part.subarray(body) }
+}
+
+interface MailHead {
+  fields: [name: string, value: string][]
+  body: Buffer
+}
+
+/** Of the lines before the first delimiter of a multipart. */
+function lastField(lines: string[], form: RegExp): number {
+  const delimiter = lines.findIndex((line) => line.startsWith("--"))
+  const before = delimiter === -1 ? lines : lines.slice(0, delimiter)
+  return before.findLastIndex((line) => form.test(line))
+}
+
+const continues = (value: string, line: string): boolean =>
+  /^[ \t]/.test(line) || (PARAMETER_LINE.test(line) && value.trimEnd().endsWith(";"))
+
+/** ASCII without escapes, which may be those of ISO-2022. */
+const PLAIN = /^[\0-\x1a\x1c-\x7f]*$/
 
 /** The same of a text with any line ends, which may begin with empty lines or the line of an mbox. */
 export const canonicalFields = (text: string): [name: string, value: string][] => {
   const start = text.slice(0, MAX_HEAD_BYTES).replace(/^[\s>]*(?:From [^\r\n]*\r?\n)?/, "")
   return headerFields(Buffer.from(canonical(start)))
+}
+
+/** Whether a part of the header is not read. */
+export function hasLongHead(raw: Uint8Array): boolean {
+  const start = Buffer.from(
+    raw.buffer,
+    raw.byteOffset,
+    Math.min(raw.byteLength, MAX_HEAD_BYTES + 4),
+  )
+  return raw.byteLength > MAX_HEAD_BYTES && !start.includes("\r\n\r\n")
 }
 
 /** How many fields the header has, without the `Content-*` fields. */
@@ -38,39 +107,41 @@ export function countFields(raw: Uint8Array): number {
 export const fieldOf = (fields: [string, string][], name: string): string | undefined =>
   fields.find(([key]) => key === name)?.[1]
 
-const WORD = "=\\?([A-Za-z0-9_-]+)(?:\\*[A-Za-z-]+)?\\?([bqBQ])\\?([!->@-~]*)\\?="
-const WORDS = new RegExp(`${WORD}(?:[ \\t]+${WORD.replaceAll(/\((?!\?)/g, "(?:")})*`, "g")
+/** An encoded word (RFC 2047), also with spaces and question marks, which it should have encoded. */
+export const ENCODED_WORD =
+  "=\\?([^?\\s*]{1,60})(?:\\*[^?\\s]{0,60})?\\?([bqBQ])\\?((?:[ -<>@-~]|=(?!\\?(?!=))|\\?(?!=))*)\\?="
+const WORD = new RegExp(ENCODED_WORD, "g")
+const GROUPS = /\((?!\?)/g
+const WORDS = new RegExp(`${ENCODED_WORD}(?:[ \\t]*${ENCODED_WORD.replace(GROUPS, "(?:")})*`, "g")
 
 /**
  * RFC 2047. Neighbours of one charset are joined before decoding, because some mailers split a
- * character between two words. Words of an unknown charset stay as they are.
+ * character between two words, and others the base64 of one.
  */
 export const decodeWords = (text: string): string =>
   text.replace(WORDS, (run) => {
-    const parts: { charset: string; bytes: Buffer }[] = []
-    for (const [, name = "", encoding = "", payload = ""] of run.matchAll(new RegExp(WORD, "g"))) {
-      const charset = name.toLowerCase()
+    const words: { charset: string; is_base64: boolean; payload: string }[] = []
+    for (const [, name = "", encoding = "", payload = ""] of run.matchAll(WORD)) {
+      const word = { charset: name.toLowerCase(), is_base64: /b/i.test(encoding), payload }
+      const last = words.at(-1)
+      const is_rest = last?.is_base64 && last.payload.length % 4 > 0 && !last.payload.endsWith("=")
+      if (is_rest && word.is_base64 && last.charset === word.charset) last.payload += payload
+      else words.push(word)
+    }
+    const parts: { charset: string; bytes: Buffer[] }[] = []
+    for (const { charset, is_base64, payload } of words) {
+      const bytes = is_base64 ? Buffer.from(payload, "base64") : fromQ(payload)
       const last = parts.at(-1)
-      const bytes = /b/i.test(encoding) ? Buffer.from(payload, "base64") : fromQ(payload)
-      if (last?.charset === charset) last.bytes = Buffer.concat([last.bytes, bytes])
-      else parts.push({ charset, bytes })
+      if (last?.charset === charset) last.bytes.push(bytes)
+      else parts.push({ charset, bytes: [bytes] })
     }
-    try {
-      return parts.map(({ charset, bytes }) => inCharset(charset, bytes)).join("")
-    } catch {
-      return run
-    }
+    return parts.map(({ charset, bytes }) => textOf(Buffer.concat(bytes), charset)).join("")
   })
 
-/** The label comes from the message, so it may name anything: the decoder throws for the unknown. */
-const inCharset = (charset: string, bytes: Buffer) =>
-  new TextDecoder(charset as Bun.Encoding).decode(bytes)
-
-const fromQ = (payload: string): Buffer => {
-  const spaced = payload.replaceAll("_", " ")
-  const plain = spaced.replace(/=([0-9A-Fa-f]{2})/g, (_, hex) =>
-    String.fromCharCode(Number.parseInt(hex, 16)),
-  )
+function fromQ(payload: string): Buffer {
+  const plain = payload
+    .replaceAll("_", " ")
+    .replace(/=([0-9A-Fa-f]{2})/g, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)))
   return Buffer.from(plain, "latin1")
 }
 

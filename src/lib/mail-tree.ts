@@ -1,13 +1,10 @@
-import { isAscii } from "node:buffer"
-import { decodeWords, fieldOf } from "./mail-text"
+import { charsetNear, textOf } from "./charset"
+import { decodeWords, fieldOf, splitHead } from "./mail-text"
 
 /** Deeper or larger messages are made to hurt: no mail program writes them (contract 22, section 2). */
 export const MAX_DEPTH = 50
 export const MAX_PARTS = 1_000
 export const MAX_FIELDS = 1_000
-
-/** Of one part. The rest of a longer head is not read. */
-const MAX_PART_HEAD = 64 * 1024
 
 /** A part without parts of its own. A `message/rfc822` is one as well: it stays whole. */
 export interface MailLeaf {
@@ -20,14 +17,19 @@ export interface MailLeaf {
   filename: string | null
   /** Without angle brackets. */
   content_id: string | null
-  /** In lower case: `base64`. */
+  /** `base64`, `quoted-printable`, or `7bit` for all that stands as it is. */
   encoding: string
   /** As it stands in the message: encoded. */
   encoded: Uint8Array
+  /** A charset that the mail names elsewhere, or an empty text. */
+  nearby: () => string
 }
 
-/** Why a message cannot be read; `boundary`: a multipart that does not say how its parts are told apart. */
-type MailTreeProblem = "depth" | "parts" | "fields" | "boundary"
+/**
+ * Why a message cannot be read. `boundary`: a multipart does not say how its parts are told apart; `unmarked`:
+ * what it says occurs nowhere. Of these two there is what could be read all the same.
+ */
+type MailTreeProblem = "depth" | "parts" | "fields" | "boundary" | "unmarked"
 
 /** The same for people. */
 export const TREE_PROBLEMS: Record<MailTreeProblem, string> = {
@@ -35,7 +37,12 @@ export const TREE_PROBLEMS: Record<MailTreeProblem, string> = {
   parts: "The message has more than 1,000 parts.",
   fields: "A part of the message has more than 1,000 header fields.",
   boundary: "A multipart of the message has no boundary.",
+  unmarked: "The boundary of a multipart does not occur in the message.",
 }
+
+/** Whether a message is made to hurt, so that nothing below its header counts. */
+export const isTooComplex = ({ problem }: MailTree): boolean =>
+  problem !== null && problem !== "boundary" && problem !== "unmarked"
 
 export interface MailTree {
   leaves: MailLeaf[]
@@ -49,49 +56,116 @@ export interface MailTree {
 export function readTree(raw: Uint8Array): MailTree {
   const tree: MailTree = { leaves: [], problem: null }
   const message = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
-  readPart(message, "text/plain", 0, tree)
+  let near: string | undefined
+  const nearby = () => {
+    near ??= charsetNear(message)
+    return near
+  }
+  readPart(message, { fallback: "text/plain", depth: 0, nearby, is_again: false }, tree)
   return tree
 }
 
-function readPart(part: Buffer, fallback: string, depth: number, tree: MailTree) {
-  const { fields, body } = splitPart(part)
+interface PartPlace {
+  /** Its type where it names none. */
+  fallback: string
+  depth: number
+  nearby: () => string
+  /** It is read for the second time. */
+  is_again: boolean
+}
+
+function readPart(part: Buffer, place: PartPlace, tree: MailTree) {
+  const { fallback, depth, nearby } = place
+  const { fields, body } = splitHead(part, { is_part: depth > 0, nearby })
   if (fields.length > MAX_FIELDS) tree.problem ??= "fields"
-  const type = parameterized(fieldOf(fields, "content-type") ?? fallback)
-  const content_type = /^[^\s/]+\/[^\s/]+$/.test(type.value) ? type.value : fallback
-  if (!content_type.startsWith("multipart/")) {
-    tree.leaves.push(leafOf(fields, content_type, type.params, body))
+  const { value, params } = typeOf(fields, body, fallback)
+  const leaf = leafOf(fields, value, params, body, nearby)
+  if (!value.startsWith("multipart/")) {
+    tree.leaves.push(leaf)
     if (tree.leaves.length > MAX_PARTS) tree.problem ??= "parts"
     return
   }
-  const { boundary } = type.params
   if (depth >= MAX_DEPTH) tree.problem ??= "depth"
-  if (!boundary) tree.problem ??= "boundary"
-  if (tree.problem || !boundary) return
-  const inner = content_type === "multipart/digest" ? "message/rfc822" : "text/plain"
-  for (const one of partsBetween(body, boundary)) {
-    readPart(one, inner, depth + 1, tree)
-    if (tree.problem) return
+  if (!params.boundary) tree.problem ??= "boundary"
+  const inside = value === DIGEST ? MESSAGE : "text/plain"
+  readMultipart(leaf, { ...place, depth: depth + 1, fallback: inside }, tree)
+}
+
+/** Where its parts hold nothing, what stands outside of them counts. */
+function readMultipart(leaf: MailLeaf, place: PartPlace, tree: MailTree) {
+  const { boundary } = leaf.params
+  const before = tree.leaves.length
+  readAll(partsOf(leaf, boundary), place, tree)
+  if (isTooComplex(tree) || !tree.leaves.slice(before).every(isBlank)) return
+  const has_parts = tree.leaves.length > before
+  if (has_parts ? place.is_again || !hasOtherMarks(leaf) : isBlank(leaf)) return
+  tree.problem ??= "unmarked"
+  tree.leaves.length = before
+  if (has_parts) readAll(markedParts(leaf.encoded, undefined), { ...place, is_again: true }, tree)
+  if (tree.leaves.length === before) tree.leaves.push({ ...leaf, content_type: "text/plain" })
+}
+
+function readAll(parts: Iterable<Buffer>, place: PartPlace, tree: MailTree) {
+  if (isTooComplex(tree)) return
+  for (const part of parts) {
+    readPart(part, place, tree)
+    if (isTooComplex(tree)) return
   }
 }
 
-const HEAD_END = "\r\n\r\n"
+const isBlank = ({ encoded }: MailLeaf): boolean => !encoded.some((byte) => byte > 32)
 
-/** The fields of a message or part with encoded words as they stand, and where the body begins. */
-function splitPart(part: Buffer): { fields: [string, string][]; body: Buffer } {
-  if (part[0] === 13 && part[1] === 10) return { fields: [], body: part.subarray(2) }
-  const end = part.indexOf(HEAD_END)
-  const head = part.subarray(0, Math.min(end === -1 ? part.length : end, MAX_PART_HEAD))
-  const lines = textOf(head, "utf-8")
-    .replace(/\r\n(?=[ \t])/g, "")
+/** Whether lines of the body look like delimiters, and are none of its boundary. */
+function hasOtherMarks({ encoded, params }: MailLeaf): boolean {
+  const own = `--${params.boundary}`
+  return Buffer.from(encoded)
+    .toString("latin1")
     .split("\r\n")
-  const fields = lines.flatMap((line): [string, string][] => {
-    const colon = line.indexOf(":")
-    return colon < 1 ? [] : [[line.slice(0, colon).trim().toLowerCase(), line.slice(colon + 1)]]
-  })
-  return { fields, body: end === -1 ? part.subarray(part.length) : part.subarray(end + 4) }
+    .some((line) => line.startsWith("--") && ![own, `${own}--`].includes(line.trimEnd()))
 }
 
-/** The parts between the delimiter lines (RFC 2046, 5.1.1); the last one may lack its end. */
+const DIGEST = "multipart/digest"
+const MESSAGE = "message/rfc822"
+
+/** Of two fields the one whose boundary occurs. */
+function typeOf(fields: MailLeaf["fields"], body: Buffer, fallback: string): Parameterized {
+  const types = fields.filter(([name]) => name === "content-type")
+  const all = types.map(([, value]) => parameterized(value))
+  const marks = ({ params }: Parameterized) =>
+    params.boundary && body.includes(`--${params.boundary}`)
+  const type = (all.length > 1 ? all.find(marks) : undefined) ?? all[0]
+  const [value] = /^[^\s/()]+\/[^\s/()]+/.exec(type?.value ?? "") ?? []
+  return { value: value ?? fallback, params: type?.params ?? {} }
+}
+
+/** A line that looks like a delimiter: fields of MIME come behind it. */
+const DELIMITER = /(?:^|\r\n)--([^\r\n]{1,200})\r\n(?:content|mime)-[a-z-]+[ \t]*:/i
+const SEARCHED_BYTES = 64 * 1024
+
+/** The parts of a multipart, which should not be encoded as a whole, but sometimes is. */
+function* partsOf(leaf: MailLeaf, boundary: string | undefined): Generator<Buffer> {
+  let is_read = false
+  for (const part of markedParts(leaf.encoded, boundary)) {
+    is_read = true
+    yield part
+  }
+  if (!is_read && leaf.encoding !== PLAIN) yield* markedParts(contentOf(leaf), boundary)
+}
+
+/** Where its boundary does not occur, the one that the body shows marks the parts. */
+function* markedParts(bytes: Uint8Array, boundary: string | undefined): Generator<Buffer> {
+  const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const is_there = boundary && body.includes(`--${boundary}`)
+  const shown = is_there
+    ? boundary
+    : DELIMITER.exec(body.toString("latin1", 0, SEARCHED_BYTES))?.[1]
+  if (shown) yield* partsBetween(body, shown.trimEnd())
+}
+
+/**
+ * The parts between the delimiter lines (RFC 2046, 5.1.1). The last one may lack its end, and some come
+ * behind the end.
+ */
 function* partsBetween(body: Buffer, boundary: string): Generator<Buffer> {
   const delimiter = `--${boundary}`
   let begin = -1
@@ -102,8 +176,7 @@ function* partsBetween(body: Buffer, boundary: string): Generator<Buffer> {
     const is_last = /^--[ \t]*$/.test(rest)
     if (!is_last && rest.trim() !== "") continue // a longer boundary that begins like this one
     if (begin !== -1) yield body.subarray(begin, Math.max(begin, at - 2))
-    if (is_last || line === -1) return
-    begin = line + 2
+    begin = is_last || line === -1 ? -1 : line + 2
   }
   if (begin !== -1) yield body.subarray(begin)
 }
@@ -113,6 +186,7 @@ function leafOf(
   content_type: string,
   params: Record<string, string>,
   encoded: Buffer,
+  nearby: () => string,
 ): MailLeaf {
   const disposition = parameterized(fieldOf(fields, "content-disposition") ?? "")
   const filename = disposition.params.filename ?? params.name
@@ -124,10 +198,21 @@ function leafOf(
     disposition: disposition.value || null,
     filename: filename ? decodeWords(filename) : null,
     content_id: content_id || null,
-    encoding: (fieldOf(fields, "content-transfer-encoding") ?? "7bit").trim().toLowerCase(),
+    encoding: encodingOf(fieldOf(fields, "content-transfer-encoding") ?? ""),
     encoded,
+    nearby,
   }
 }
+
+/** By what it begins with, for it comes in quotes and with other words, too. */
+function encodingOf(value: string): string {
+  const name = value.replace(/[\s"';-]+/g, "").toLowerCase()
+  if (name.startsWith("base64")) return "base64"
+  return name.startsWith("quotedprintable") ? "quoted-printable" : PLAIN
+}
+
+/** As it stands, whichever bits it has. */
+const PLAIN = "7bit"
 
 /** Of parameters. A file name of 255 characters has room in it, however it is encoded. */
 const MAX_PARAMETERS = 8 * 1024
@@ -150,11 +235,13 @@ function* parametersIn(text: string): Generator<RegExpExecArray> {
 }
 
 /** A value and its parameters, those of RFC 2231 put together and decoded, names in lower case. */
-export function parameterized(text: string): { value: string; params: Record<string, string> } {
+export function parameterized(text: string): Parameterized {
   const params: Record<string, string> = Object.create(null)
   const pieces = new Map<string, ParameterPiece[]>()
-  const [value = ""] = text.split(";", 1)
-  const rest = text.slice(value.length, value.length + MAX_PARAMETERS)
+  const [before = ""] = text.split(";", 1)
+  const is_bare = before.includes("=") // its first semicolon is missing
+  const value = is_bare ? (/^\s*[^\s=]+(?=\s)/.exec(before)?.[0] ?? "") : before
+  const rest = `;${text.slice(value.length, value.length + MAX_PARAMETERS)}`
   for (const [, given = "", quoted, plain] of parametersIn(rest)) {
     const content = quoted?.replace(/\\(.)/g, "$1") ?? plain?.trim() ?? ""
     const [, name = "", at = "0", star = ""] = /^([^*]+)(?:\*(\d{1,3}))?(\*?)$/.exec(given) ?? []
@@ -169,6 +256,12 @@ export function parameterized(text: string): { value: string; params: Record<str
   return { value: value.trim().toLowerCase(), params }
 }
 
+interface Parameterized {
+  /** In lower case. */
+  value: string
+  params: Record<string, string>
+}
+
 interface ParameterPiece {
   at: number
   text: string
@@ -178,7 +271,8 @@ interface ParameterPiece {
 /** RFC 2231, 3 and 4: pieces in the order of their numbers, octets in percent, the charset first. */
 function joined(list: ParameterPiece[]): string {
   const sorted = list.sort((one, other) => one.at - other.at)
-  const [, charset = "utf-8", first = sorted[0]?.text ?? ""] =
+  if (sorted.every(({ coded }) => !coded)) return sorted.map(({ text }) => text).join("")
+  const [, charset = "", first = sorted[0]?.text ?? ""] =
     /^([^']*)'[^']*'(.*)$/s.exec(sorted[0]?.text ?? "") ?? []
   const parts = sorted.map(({ text, coded }, index) => {
     const content = index === 0 && coded ? first : text
@@ -196,8 +290,24 @@ const octets = (text: string): Buffer =>
 /** The content of a leaf, decoded. What an encoding cannot mean is left out, as mail programs do. */
 export function contentOf({ encoding, encoded }: Pick<MailLeaf, "encoding" | "encoded">): Buffer {
   const bytes = Buffer.from(encoded.buffer, encoded.byteOffset, encoded.byteLength)
-  if (encoding === "base64") return Buffer.from(bytes.toString("latin1"), "base64")
+  if (encoding === "base64") return fromBase64(bytes.toString("latin1"))
   return encoding === "quoted-printable" ? fromQuotedPrintable(bytes) : bytes
+}
+
+/**
+ * Padding ends a piece, and another one may come behind it. Lines of text behind the padding, which lists
+ * of receivers add, are none.
+ */
+function fromBase64(text: string): Buffer {
+  const padding = text.indexOf("=")
+  if (padding === -1) return Buffer.from(text, "base64")
+  const [first = "", ...others] = text.slice(padding).split(/=+/)
+  const pieces = [text.slice(0, padding) + first]
+  for (const piece of others) {
+    if (!/^[a-z0-9+/\r\n]*$/i.test(piece)) break
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces.map((piece) => Buffer.from(piece, "base64")))
 }
 
 /** RFC 2045, 6.7: white space at a line's end was added on the way; "=" at a line's end joins lines. */
@@ -221,38 +331,31 @@ function withoutSpaceAtEnd(line: string): string {
 }
 
 /** The text of a leaf with LF line ends, in whatever charset it came. */
-export const leafText = (leaf: MailLeaf): string =>
-  textOf(contentOf(leaf), leaf.params.charset ?? "us-ascii").replaceAll("\r\n", "\n")
-
-const UNNAMED = /^(us-ascii|ascii|ansi_x3\.4-1968|utf-?8|)$/i
-
-/** Bytes as text. A label that says nothing, or names no charset, is UTF-8 where that fits. */
-export function textOf(bytes: Uint8Array, charset: string): string {
-  const label = charset.trim()
-  const is_unnamed = UNNAMED.test(label)
-  if (is_unnamed && isAscii(bytes)) return latin1(bytes) // nearly all heads, at a tenth of the cost
-  if (!is_unnamed) {
-    const named = decoderFor(label)
-    if (named) return named.decode(bytes)
-  }
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes)
-  } catch {
-    return new TextDecoder("windows-1252").decode(bytes)
-  }
+export function leafText(leaf: MailLeaf): string {
+  const { params, content_type, nearby } = leaf
+  const clues = { is_html: content_type === "text/html", nearby }
+  const text = textOf(contentOf(leaf), params.charset, clues).replaceAll("\r\n", "\n")
+  const is_flowed = content_type === "text/plain" && /^flowed$/i.test(params.format ?? "")
+  return is_flowed ? unflowed(text, /^yes$/i.test(params.delsp ?? "")) : text
 }
 
-const latin1 = (bytes: Uint8Array): string =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1")
-
-/** The label comes from the message, so it may name anything. */
-function decoderFor(label: string): TextDecoder | undefined {
-  try {
-    return new TextDecoder(label as Bun.Encoding)
-  } catch {
-    return undefined
+/** RFC 3676: a line that ends with a space goes on in the next one of the same quotation. */
+function unflowed(text: string, delsp: boolean): string {
+  const lines: { quotes: string; content: string }[] = []
+  let is_open = false
+  for (const line of text.split("\n")) {
+    const [quotes = ""] = /^>*/.exec(line) ?? []
+    const content = line.slice(line[quotes.length] === " " ? quotes.length + 1 : quotes.length)
+    const last = lines.at(-1)
+    if (last && is_open && last.quotes === quotes && content !== SIGNATURE) {
+      last.content = (delsp ? last.content.slice(0, -1) : last.content) + content
+    } else lines.push({ quotes, content })
+    is_open = content.endsWith(" ") && content !== SIGNATURE
   }
+  return lines.map(({ quotes, content }) => quotes + (quotes && " ") + content).join("\n")
 }
+
+const SIGNATURE = "-- "
 
 const TEXTS = new Set(["text/plain", "text/html"])
 

@@ -1,12 +1,13 @@
+import { textOf } from "./charset"
 import { canonicalFields, decodeWords, headerFields } from "./mail-text"
 import {
   contentOf,
   isFile,
+  isTooComplex,
   leafText,
   type MailLeaf,
   type MailTree,
   readTree,
-  textOf,
 } from "./mail-tree"
 
 /** A leaf of the MIME tree with its decoded bytes. A message in the message stays whole. */
@@ -40,12 +41,12 @@ const MOST_FIELDS = 1_000
 const MOST_TEXT_BYTES = 256 * 1024
 
 /**
- * The mail as its readers see it, from the raw message and its tree. Of a message with a problem only
+ * The mail as its readers see it, from the raw message and its tree. Of a message that is too complex only
  * the header is known. Never throws.
  */
 export function seenMail(raw: Uint8Array, tree: MailTree, envelope_from: string): SeenMail {
   const headers = headerLists(headerFields(raw))
-  const read = tree.problem === null ? tree.leaves.slice(0, MOST_PARTS) : []
+  const read = isTooComplex(tree) ? [] : tree.leaves.slice(0, MOST_PARTS)
   const leaves = REPORT.test(firstOf(headers, "content-type")) ? withStatus(raw, read) : read
   const bodies = leaves.filter((leaf) => !isFile(leaf))
   return {
@@ -128,7 +129,7 @@ export function textOfPart({ content, params }: MailPart): string {
   let end = Math.min(content.length, MOST_TEXT_BYTES)
   // Half a character of UTF-8 would make all of it look like another charset.
   while (end < content.length && end > 0 && ((content[end] ?? 0) & 0xc0) === 0x80) end--
-  return textOf(content.subarray(0, end), params.charset ?? "utf-8")
+  return textOf(content.subarray(0, end), params.charset)
 }
 
 /** The header of a message that stands in text, such as the returned part of a report. */

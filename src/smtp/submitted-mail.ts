@@ -2,6 +2,7 @@ import { createHash } from "node:crypto"
 import type { EmailBytes } from "../emails/submitted"
 import { domainOf, isAscii, isMailbox, type Mailbox, needsSmtputf8, wireForm } from "../lib/address"
 import { readAddressList } from "../lib/address-list"
+import { textOf } from "../lib/charset"
 import { safeFilename } from "../lib/file-names"
 import { decodeWords } from "../lib/mail-text"
 import {
@@ -11,7 +12,6 @@ import {
   type MailLeaf,
   readTree,
   TREE_PROBLEMS,
-  textOf,
 } from "../lib/mail-tree"
 import { mailboxField, textField } from "../lib/mime"
 import { hasLongLine, shortLines } from "../lib/transport-encoding"

@@ -34,16 +34,16 @@ const odd: [string, string[]][] = [
   ["<ann@example.test> <ben@example.test>", ["ann@example.test"]],
   ["<@relay.test:ann@example.test>", ["ann@example.test"]],
   ["Ann <ann@example.test", ["ann@example.test"]],
-  ['"Ann <ann@example.test>', []],
-  ["(Ann ann@example.test", []],
+  ['"Ann <ann@example.test>', ["ann@example.test"]],
+  ["(Ann ann@example.test", ["ann@example.test"]],
   ["ann@example.test@evil.test", []],
   ["ann@[127.0.0.1]", []],
-  ["Ann ann@example.test", []],
-  ["ann@example.test Ann", []],
-  ["an n@example.test", []],
-  ['"Ann" ann@example.test', []],
-  ["=?utf-8?q?eve=40evil.test?= ann@example.test", []],
-  ["ann@example.test ben@example.test, <ben@example.test>", ["ben@example.test"]],
+  ["Ann ann@example.test", ["ann@example.test"]],
+  ["ann@example.test Ann", ["ann@example.test"]],
+  ['"Ann" ann@example.test', ["ann@example.test"]],
+  ["=?utf-8?q?eve=40evil.test?= ann@example.test", ["ann@example.test"]],
+  ["ann@example.test ben@example.test", ["ann@example.test", "ben@example.test"]],
+  ["ann@example.test; ben@example.test", ["ann@example.test", "ben@example.test"]],
 ]
 
 test.each(odd)("%p is read as far as it goes, and is not plain", (text, emails) => {
@@ -52,6 +52,17 @@ test.each(odd)("%p is read as far as it goes, and is not plain", (text, emails) 
     emails,
     is_plain: false,
   })
+})
+
+test.each([
+  ['"Ann" <mailto:ann@example.test>', "Ann"],
+  ["mailto:ann@example.test", null],
+  ["Doe, Ann <ann@example.test>", "Doe, Ann"],
+  ["=?utf-8?Q?Doe, J=C3=B6rg?= <ann@example.test>", "Doe, Jörg"],
+  ["=?windows-31j?B?7uCLtA==?= <ann@example.test>", "髙橋"],
+  ["Ann Doe ann@example.test", "Ann Doe"],
+])("%p has the name %p", (text, name) => {
+  expect(readAddressList(text).mailboxes).toEqual([{ email: "ann@example.test", name }])
 })
 
 test("a name has no control characters and keeps whole characters", () => {

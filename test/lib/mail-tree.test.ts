@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test"
+import { textOf } from "../../src/lib/charset"
 import {
   contentOf,
   isFile,
@@ -7,7 +8,6 @@ import {
   MAX_PARTS,
   parameterized,
   readTree,
-  textOf,
 } from "../../src/lib/mail-tree"
 
 const bytes = (...lines: string[]) => Buffer.from(lines.join("\r\n"), "latin1")
@@ -130,7 +130,7 @@ describe("what is made to hurt", () => {
       const long = run.repeat(400_000 / run.length)
       const head = `Content-Type: multipart/mixed; boundary=a;${long.slice(0, 60_000)}\r\n\r\n`
       const qp = "Content-Type: text/plain\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n"
-      expect([null, "parts"]).toContain(readTree(Buffer.from(head + long)).problem)
+      expect([null, "parts", "unmarked"]).toContain(readTree(Buffer.from(head + long)).problem)
       expect(readTree(Buffer.from(qp + long)).leaves.map(leafText)).toHaveLength(1)
     }
   })
