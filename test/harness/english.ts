@@ -18,7 +18,7 @@ const HIDDEN_SUBJECT = /\b(?:who|whoever|whom|he|him|his|himself)\b/i
 
 /** Words by which a thing seems to act, or nobody does. A reader wants the actor: Belfry, a command, a person. */
 const HIDDEN_ACTOR =
-  /\b(?:is|are|was|were|be|been) told\b|\b(?:stands?|stood)\b(?!-| for\b)|\b(?:goes|gone)\b|\balong(?=[.,;:]|$| as\b)|\b(?:do|does|did) not count(?=[.,;:]|$| (?:as|for|towards?|against|in|because)\b)|\bcounts (?:as|for|towards?|against)\b|(?<!\b(?:its|the|their|and|or|of|with|only) )\bcounts[.]?$|^(?:So (?:is|are|do|does)|Of)\b/
+  /\b(?:is|are|was|were|be|been) told\b|\b(?:stands?|stood)\b(?!-| for\b)|\b(?:goes|gone)\b|\balong(?=[.,;:]|$| as\b)|\b(?:do|does|did) not count(?=[.,;:]|$| (?:as|for|towards?|against|in|because)\b)|\bcounts (?:as|for|towards?|against)\b|(?<!\b(?:its|the|their|and|or|of|with|only) )\bcounts(?=[.:;]|$)|^(?:So (?:is|are|do|does)|Of)\b/
 
 /** Fewer words than these are a name, a value or a part of a statement. */
 const LEAST_WORDS = 4
