@@ -27,12 +27,13 @@ function readChoices(words: readonly string[]): object {
   return body
 }
 
-/** Whether a value stands where the path goes on. What was given as `none` may be filled. */
+/** Whether a value stands on the path or at its end. What was given as `none` may be filled. */
 function isTaken(body: Record<string, unknown>, path: readonly string[]): boolean {
   let group = body
-  for (const step of path.slice(0, -1)) {
-    const inner = (Object.hasOwn(group, step) ? group[step] : undefined) ?? {}
-    if (!isObject(inner)) return true
+  for (const [at, step] of path.entries()) {
+    const inner = (Object.hasOwn(group, step) ? group[step] : undefined) ?? undefined
+    if (inner === undefined) return false
+    if (!isObject(inner) || at === path.length - 1) return true
     group = inner
   }
   return false

@@ -1,6 +1,8 @@
+import { statSync } from "node:fs"
 import { basename } from "node:path"
 import { usage } from "./errors"
 import { type FieldFlags, flag } from "./field-flags"
+import { quoted } from "./flags"
 import { pairs, readBytes, readText } from "./input"
 
 /** Flags of fields that several commands take in the same form. */
@@ -37,9 +39,23 @@ const body = (name: "text" | "html", what: string): FieldFlags => ({
     if (inline !== undefined && file !== undefined)
       throw usage(`give either --${name} or --${name}-file`)
     if (typeof file === "string") return await readText(file, `--${name}-file`)
+    if (typeof inline === "string") refuseFile(inline, `--${name}`)
     return inline === "-" ? await readText("-", `--${name}`) : inline
   },
 })
+
+/** The name of a file here, also behind an `@` as for curl, is hardly meant as a text. */
+function refuseFile(inline: string, option: string): void {
+  const name = inline.replace(/^@/, "")
+  const is_name = /^@?[^\s<]*[./][^\s<]*$/.test(inline) || name !== inline
+  const is_file = is_name && statSync(name, { throwIfNoEntry: false })?.isFile()
+  if (!is_file) return
+  const hint = `read the file with ${option}-file ${quoted(name)}`
+  throw usage(
+    `${option}: "${inline}" is the name of a file here, and would be sent as the text`,
+    hint,
+  )
+}
 
 export const text = body("text", "plain text body")
 export const html = body("html", "HTML body")

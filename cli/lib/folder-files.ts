@@ -8,6 +8,7 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  statSync,
   writeFileSync,
 } from "node:fs"
 import { exits, Failure } from "./errors"
@@ -45,12 +46,22 @@ const notPlain = (path: string, found: string, wanted: "file" | "folder") =>
     hint: `put ${WORDS[wanted]} there, or remove it: links, pipes and devices in a folder are never followed`,
   })
 
+/** Throws exit 66 for a file in the place of a folder that a person named, and that may be missing. */
+export function refuseFileAt(folder: string): void {
+  if (statSync(folder, { throwIfNoEntry: false })?.isFile())
+    throw notPlain(folder, WORDS.file, "folder")
+}
+
 /** The names in a folder, sorted. Throws exit 66. */
 export function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder).sort()
   } catch (error) {
-    throw unreadable(error, folder, "the folder")
+    const { code } = error as NodeJS.ErrnoException
+    if (code === "ENOTDIR") throw notPlain(folder, WORDS.file, "folder")
+    const failure = unreadable(error, folder, "the folder")
+    const message = failure.message.replace("no file", "no folder")
+    throw failure.with({ message, hint: "name a folder that exists and can be read" })
   }
 }
 

@@ -116,7 +116,8 @@ export const setPlan = changing<Account, PlanOptions>(
   ACCOUNT,
   (account, options, _, plan) => {
     const given = options.limit?.map(readLimit)
-    const limits = options.limits === false ? null : given && Object.fromEntries(given)
+    // The new limits replace all that were set, also without --no-limits.
+    const limits = given ? Object.fromEntries(given) : options.limits === false ? null : undefined
     return { operation: "set_plan", account, plan, limits }
   },
   (row) => `${row.name} has the plan ${row.plan}`,

@@ -5,6 +5,7 @@ import { catchStrayErrors, catchStrayOutput } from "../../src/core/stray-output"
 import type { Running, StartOptions } from "../../src/server"
 import { exits, Failure, usage } from "../lib/errors"
 import { onInterrupt, outliveReaders } from "../lib/interrupt"
+import { requireFolders } from "./settings"
 import { portTaken, startFailure } from "./start-errors"
 
 /** Running deliveries are let end, which a person should not take for a hang. */
@@ -16,6 +17,7 @@ export async function startServer(
   loaded: Loaded,
   options: Required<Pick<StartOptions, "mode" | "begin">> & Pick<StartOptions, "hold">,
 ): Promise<Running> {
+  requireFolders(loaded)
   useSettings(loaded)
   outliveReaders()
   keepLogWhole()
@@ -112,6 +114,6 @@ export async function settledMailbox({ values, explain }: Loaded): Promise<strin
 /** A port by request must be free (exit 69); a usual one gives way to any free one. */
 export async function settledPort(port: number, is_request: boolean): Promise<number> {
   if (port === 0 || (await isFree(port))) return port
-  if (is_request) throw portTaken(`${LOOPBACK}:${port}`)
+  if (is_request) throw portTaken(`${LOOPBACK}:${port}`, "--port")
   return 0
 }

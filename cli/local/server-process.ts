@@ -77,6 +77,24 @@ function holds(pid: string, inode: string): boolean {
 
 const linkOf = (path: string) => ifThere(() => readlinkSync(path))
 
+const LISTENS = "0A"
+
+/** The process that listens on a port of TCP; undefined where this user may not see it, and on other systems. */
+export function listenerOn(port: number): { pid: number; name: string } | undefined {
+  const wanted = port.toString(16).toUpperCase().padStart(4, "0")
+  for (const list of ["/proc/net/tcp", "/proc/net/tcp6"]) {
+    const rows = (ifThere(() => readFileSync(list, "utf8")) ?? "").split("\n").slice(1)
+    for (const row of rows) {
+      const [, local = "", , state, , , , , , inode = ""] = row.trim().split(/\s+/)
+      if (state !== LISTENS || !local.endsWith(`:${wanted}`)) continue
+      const pid = readdirSync("/proc").find((name) => /^\d+$/.test(name) && holds(name, inode))
+      const name = pid && ifThere(() => readFileSync(`/proc/${pid}/comm`, "utf8").trim())
+      if (name) return { pid: Number(pid), name }
+    }
+  }
+  return undefined
+}
+
 /** Linux appends this to the path of a program whose file was removed. */
 const GONE = / \(deleted\)$/
 

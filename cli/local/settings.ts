@@ -1,5 +1,5 @@
-import { closeSync, openSync } from "node:fs"
-import { resolve } from "node:path"
+import { closeSync, openSync, statSync } from "node:fs"
+import { dirname, resolve } from "node:path"
 import {
   type Loaded,
   loadSettings,
@@ -64,8 +64,32 @@ export function dataSettings(
   level: Settings["log.level"] = "warn",
 ): Loaded {
   const loaded = localSettings(flags, options, { "log.level": level })
+  requireFolders(loaded)
   useSettings(loaded) // before any module with tables is loaded
   return loaded
+}
+
+const FOLDERS = ["data_dir", "storage.blobs.dir", "backup.dir"] as const
+
+/** Throws exit 74 where one of the folders of these settings is, or lies below, a file. */
+export function requireFolders({ values, explain }: Loaded): void {
+  for (const key of FOLDERS) {
+    const path = values[key]
+    const file = path ? fileOnTheWay(resolve(path)) : undefined
+    if (file === undefined) continue
+    const message = `${key}: ${file} is a file, not a folder.`
+    const hint = `name a folder in its place (the path comes from ${explain(key).source})`
+    throw new Failure(exits.storage, "storage", message, { details: { path }, hint })
+  }
+}
+
+function fileOnTheWay(path: string): string | undefined {
+  try {
+    return statSync(path).isDirectory() ? undefined : path
+  } catch {
+    const above = dirname(path)
+    return above === path ? undefined : fileOnTheWay(above)
+  }
 }
 
 /** A file that is named and missing is told as such, before anything else. */

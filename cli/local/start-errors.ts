@@ -1,7 +1,8 @@
 import type { Loaded, Settings } from "../../src/core/config"
 import type { ArchiveError } from "../../src/operations/backup/archive-cursor"
 import { exits, Failure } from "../lib/errors"
-import { whereServersRun } from "./find-server"
+import { runningFolders, whereServersRun } from "./find-server"
+import { listenerOn, serverOf } from "./server-process"
 import { explained } from "./settings"
 
 /** Runs what opens the data of these settings. What goes wrong comes as a failure with its own exit code. */
@@ -20,7 +21,10 @@ export async function atData<Result>(
 export function startFailure(error: unknown, where: Settings): unknown {
   if (!(error instanceof Error) || error instanceof Failure) return error
   const code = "code" in error ? String(error.code) : ""
-  if (code === "EADDRINUSE") return portTaken(addressIn(error, where["http.listen"]))
+  if (code === "EADDRINUSE") {
+    const address = addressIn(error, where["http.listen"])
+    return portTaken(address, settingOf(address, where))
+  }
   if ("syscall" in error && error.syscall === "listen") {
     return cannotListen(addressIn(error, where["http.listen"]), error)
   }
@@ -67,12 +71,25 @@ function withoutPassword(url: URL): string {
   return url.href
 }
 
-/** A port that was asked for, and that another program has. Exit 69. */
-export function portTaken(address: string): Failure {
-  return new Failure(exits.unreachable, "port_taken", `${address} is already in use.`, {
-    details: { address },
-    hint: "stop the program on that port, or choose another port (0 takes a free port)",
+/** A port that was asked for with this flag or setting, and that another program has. Exit 69. */
+export function portTaken(address: string, asked_by: string): Failure {
+  const other = listenerOn(Number(address.split(":").at(-1)))
+  const folder = other && runningFolders().find((one) => serverOf(one)?.pid === other.pid)
+  const server = folder === undefined ? "" : `, the server of the data folder ${folder}`
+  const user = other ? ` by ${other.name} (process ${other.pid})${server}` : ""
+  const message = `${address} is already in use${user}.`
+  return new Failure(exits.unreachable, "port_taken", message, {
+    details: { address, asked_by },
+    hint: `stop that program, or choose another port with ${asked_by} (0 takes a free port)`,
   })
+}
+
+/** The setting that names the address. */
+function settingOf(address: string, where: Settings): string {
+  const port = address.slice(address.lastIndexOf(":"))
+  const listens = (value: unknown) => typeof value === "string" && value.endsWith(port)
+  const found = Object.entries(where).find(([key, value]) => /listen$/.test(key) && listens(value))
+  return found?.[0] ?? "http.listen"
 }
 
 /** An address that this machine does not have, or a port that its user may not take. Exit 69. */

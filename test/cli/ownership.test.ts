@@ -94,6 +94,14 @@ test("an operator locks an account while the server runs, and after it", async (
   expect(told(await freeze("freeze", ...reason))).toEqual([5, "conflict"])
   expect(told(await freeze("unfreeze"))[0]).toBe(2)
   expect(read(await freeze("unfreeze", ...reason))).toMatchObject({ sending_status: "active" })
+  const plan = ["admin", "plan", "set", "Acme", "starter", "--no-limits", ...local]
+  read(await ann([...plan, "--limit", "emails_per_month=0"]))
+  const { limits } = read(await ann(["accounts", "plan"])) as { limits: Record<string, number> }
+  expect(limits).toMatchObject({ emails_per_month: 0, projects: 3 })
+  read(await ann(plan))
+  expect(read(await ann(["accounts", "plan"]))).toMatchObject({
+    limits: { emails_per_month: 50_000 },
+  })
   const wrong = ["admin", "plan", "set", "Acme", "gold", ...local]
   expect(told(await ann(wrong))).toEqual([7, "validation_error"])
 

@@ -82,3 +82,64 @@ test.each([
   const text = `${name}: A URL cannot hold ${step} as a name, because it is a step of its path.`
   expect(JSON.parse(err).error.message).toBe(text)
 })
+
+test.each([
+  ["--html", "receipt.html", "--html-file receipt.html"],
+  ["--text", "./notes", "--text-file ./notes"],
+  ["--text", "@notes", "--text-file notes"],
+  ["--html", "@my file.html", "--html-file 'my file.html'"],
+])(
+  "%s %s is refused where such a file is, with the flag that reads it",
+  async (flag, text, right) => {
+    using api = new FakeApi()
+    const cwd = freshHome()
+    for (const name of ["receipt.html", "notes", "my file.html"])
+      writeFileSync(join(cwd, name), "x")
+    const send = (value: string) => [
+      "emails",
+      "send",
+      "--to",
+      "a@b.test",
+      flag,
+      value,
+      "-o",
+      "table",
+    ]
+    const { exit, err } = await belfry(send(text), { env: at(api), cwd })
+    expect([exit, api.seen]).toEqual([2, []])
+    expect(err).toContain(`→ read the file with ${right}\n`)
+    api.data("POST /v1/emails", { id: "1", status: "queued" })
+    for (const other of ["notes", "@nobody", "<b>a/b</b>", "see receipt.html"])
+      expect((await belfry(send(other), { env: at(api), cwd })).exit).toBe(0)
+  },
+)
+
+test("a template folder that is a file, or not there, is named as such", async () => {
+  using api = new FakeApi()
+  api.data("GET /v1/templates", [])
+  const cwd = freshHome()
+  writeFileSync(join(cwd, "file"), "x")
+  const said = async (...words: string[]) => {
+    const { exit, err } = await belfry(["templates", ...words], { env: at(api), cwd })
+    return [exit, JSON.parse(err).error.message]
+  }
+  expect(await said("push", "nowhere")).toEqual([66, "the folder: There is no folder nowhere."])
+  expect(await said("push", "file")).toEqual([66, "file is a file, not a folder."])
+  expect(await said("pull", "file")).toEqual([66, "file is a file, not a folder."])
+})
+
+const ONE_WAY = "--choose email.categories.x=off".split(" ")
+const OTHER_WAY = "--choose email.categories=on".split(" ")
+
+test.each([
+  [[...ONE_WAY, ...OTHER_WAY], "email.categories"],
+  [[...OTHER_WAY, ...ONE_WAY], "email.categories.x"],
+  [["--choose", "sms.enabled=on", "--choose", "sms.enabled=off"], "sms.enabled"],
+])("choices that exclude each other are refused in either order: %j", async (words, name) => {
+  using api = new FakeApi()
+  const { exit, err } = await belfry(["subscribers", "preferences", "set", "u1", ...words], {
+    env: at(api),
+  })
+  expect([exit, api.seen]).toEqual([2, []])
+  expect(JSON.parse(err).error.message).toBe(`"${name}" is given in two ways`)
+})

@@ -22,7 +22,9 @@ test("a port by flag that is taken ends the start with 69, naming it", async () 
   const words = ["up", "--json", "--port", String(other.port), "--data-dir", freshHome()]
   const { exit, out, err } = await belfry(words)
   expect([exit, out]).toEqual([69, ""])
-  expect(JSON.parse(err).error.details.address).toBe(`127.0.0.1:${other.port}`)
+  const { details, message } = JSON.parse(err).error
+  expect(details).toEqual({ address: `127.0.0.1:${other.port}`, asked_by: "--port" })
+  if (process.platform === "linux") expect(message).toContain(`(process ${process.pid})`)
 })
 
 test("a port in the environment counts as asked for, and its host does not", async () => {
@@ -36,7 +38,15 @@ test("a port in the environment counts as asked for, and its host does not", asy
 test.each<[string, string[], number, string, string]>([
   ["the port of another server", [], 69, "port_taken", "is already in use"],
   ["an address of no machine", ["--listen", "999.1.1.1:80"], 69, "cannot_listen", "999.1.1.1:80"],
-  ["a file as data folder", ["--data-dir", "/dev/null"], 74, "storage", "/dev/null"],
+  [
+    "a file as data folder",
+    ["--data-dir", "/dev/null"],
+    74,
+    "storage",
+    "data_dir: /dev/null is a file",
+  ],
+  ["a folder below a file", ["--data-dir", "/dev/null/x"], 74, "storage", "/dev/null is a file"],
+  ["a file for backups", ["--set", "backup.dir=/dev/null"], 74, "storage", "backup.dir: /dev/null"],
 ])("serve refuses %s, and says so", async (_, words, code, name, said) => {
   const options = {
     hostname: "127.0.0.1",

@@ -14,6 +14,7 @@ import { endUpgrade, finishUpgrade } from "../../cli/local/upgrade-exchange"
 import { loadSettings } from "../../src/core/config"
 import {
   claimVerdict,
+  forgetUpgrade,
   makeUpgradeFolder,
   readJournal,
   type UpgradeJournal,
@@ -78,4 +79,12 @@ test("a version that accepts stays, with the old program beside it, also where a
     await finishUpgrade(values, journal)
     expect(left()).toEqual([{ p: "new", "p.previous": "old" }, undefined])
   }
+})
+
+test("an archive that an earlier version fetched before it was killed goes with the next upgrade", () => {
+  const { data_dir } = begun("stopping", false)
+  const archive = join(data_dir, "upgrade", "fetched.tar.gz")
+  writeFileSync(archive, "x")
+  forgetUpgrade(data_dir)
+  expect(existsSync(archive)).toBe(false)
 })

@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import {
   claimFile,
@@ -90,10 +90,15 @@ export function removeJournal(data_dir: string): void {
   rmSync(join(data_dir, VERDICT), { force: true })
 }
 
-/** Forgets what an earlier upgrade left: its verdict, and the process that waited for it. */
+/** Archives that earlier versions fetched. They stayed where the command was killed. */
+const FETCHED = /\.tar\.gz$/
+
+/** Forgets what an earlier upgrade left: its verdict, the process that waited for it, and an archive. */
 export function forgetUpgrade(data_dir: string): void {
   rmSync(join(data_dir, VERDICT), { force: true })
-  rmSync(join(upgradeFolder(data_dir), PROBATION), { force: true })
+  const folder = upgradeFolder(data_dir)
+  const fetched = existsSync(folder) ? readdirSync(folder).filter((name) => FETCHED.test(name)) : []
+  for (const name of [PROBATION, ...fetched]) rmSync(join(folder, name), { force: true })
 }
 
 /**
