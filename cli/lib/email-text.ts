@@ -126,7 +126,13 @@ export function eventText(
 type MailSummary = Components["MailboxMailSummary"]
 type Mail = Omit<
   Components["MailboxMail"],
-  "headers" | "parse_error" | "raw_url" | "html_url" | "envelope_from" | "organizations"
+  | "headers"
+  | "parse_error"
+  | "raw_url"
+  | "html_url"
+  | "envelope_from"
+  | "organizations"
+  | "release_refusal"
 >
 
 export interface MailFilters {
@@ -149,11 +155,15 @@ export interface OpenMailbox {
   hint: string
 }
 
+const paintMailStatus = (text: string, { status }: MailSummary, paint: Paint): string =>
+  status === null ? text : paintStatus(text, { status }, paint)
+
 export const mailColumns: Columns<MailSummary> = {
   ID: idColumn("mail"),
   FROM: wide(({ from }) => address(from), "first"),
   TO: wide(({ to }) => address(to), "last"),
   SUBJECT: wide(({ subject }) => subject, "first"),
+  STATUS: { cell: ({ status }) => status ?? "", paint: paintMailStatus, spare: 2 },
   READ: { cell: ({ read }) => (read ? "✓" : ""), spare: 1 },
   AGE: ago(({ created_at }) => created_at),
 }

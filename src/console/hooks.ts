@@ -1,5 +1,6 @@
 import type { RefObject } from "preact"
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
+import { isolated } from "../lib/text"
 import type { Observable } from "./observable"
 
 /**
@@ -92,6 +93,6 @@ export function useObservable<Value>(source: Observable<Value>): Value {
 /** The title of the tab, which screen readers read at each new page. */
 export function useTitle(title: string): void {
   useEffect(() => {
-    document.title = title === "Belfry" ? title : `${title} · Belfry`
+    document.title = title === "Belfry" ? title : `${isolated(title)} · Belfry`
   }, [title])
 }

@@ -76,3 +76,6 @@ function distance(a: string, b: string): number {
   }
   return row[b.length] ?? 0
 }
+
+/** A text from elsewhere as a part of a line, whose order it does not change: isolated by its first strong letter (UAX #9). */
+export const isolated = (text: string): string => `\u2068${text}\u2069`

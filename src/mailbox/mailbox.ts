@@ -11,7 +11,7 @@ import type { Page } from "../http/page"
 import { comparable } from "../lib/address"
 import { partOf, searchable } from "../lib/text"
 import { fileIn, type Kept, rowOf } from "../messages/contents"
-import { messageFiles } from "../messages/tables"
+import { messageFiles, messages } from "../messages/tables"
 import { STORED } from "../plans/stored-bytes"
 import { bumpAll, total } from "../store/counters"
 import {
@@ -88,7 +88,26 @@ export async function list(
   const found = boundedList<SummaryRow>(db, asked)
   const { rows, end } = await found.list({ limit, offset, ...range })
   const all = isEmpty(filter) ? () => total(db, project_id, COUNTER) : found.total
-  return { rows: rows.map(summaryOf), end, total: all }
+  const statusOf = await statusesOf(db, project_id, rows)
+  return {
+    rows: rows.map((mail) => ({ ...summaryOf(mail), status: statusOf(mail) })),
+    end,
+    total: all,
+  }
+}
+
+/** Of the emails that these mails came from, now. Null: another program's mail, or the email is gone. */
+export async function statusesOf(
+  db: Reader,
+  project_id: string,
+  mails: Pick<MailboxMail, "email_id">[],
+) {
+  const ids = mails.flatMap(({ email_id }) => email_id ?? [])
+  const { id, status } = messages
+  const ours = and(eq(messages.project_id, project_id), inArray(id, ids))
+  const rows = ids.length > 0 ? await db.select({ id, status }).from(messages).where(ours) : []
+  const known = new Map(rows.map((row) => [row.id, row.status]))
+  return ({ email_id }: Pick<MailboxMail, "email_id">) => known.get(email_id ?? "") ?? null
 }
 
 const isEmpty = (filter: MailFilter) => Object.values(filter).every((value) => value === undefined)
@@ -126,7 +145,7 @@ export async function requireAllowed(
   db: Reader,
   project_id: string,
   id: string,
-): Promise<MailboxMailSummary> {
+): Promise<Omit<MailboxMailSummary, "status">> {
   const ours = and(eq(mailboxMails.project_id, project_id), eq(mailboxMails.id, id))
   const [mail] = isUuid(id) ? await db.select(summary).from(mailboxMails).where(ours) : []
   return mail ? summaryOf(mail) : noSuchMail(id)
@@ -218,7 +237,7 @@ const { read_at, size, attachments, subject_key, search_key } = mailboxMails
 const addresses = { from: from_address, to: to_address }
 const summary = { id, email_id, ...addresses, subject, read_at, size, attachments, created_at }
 
-type SummaryRow = Omit<MailboxMailSummary, "read"> & Pick<MailboxMail, "read_at">
+type SummaryRow = Omit<MailboxMailSummary, "read" | "status"> & Pick<MailboxMail, "read_at">
 
 type MailPlace = Pick<BoundedList<SummaryRow>, "along" | "filter">
 

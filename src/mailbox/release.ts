@@ -1,15 +1,15 @@
 import type { Blobs } from "../core/blobs"
-import { fail, type Problems } from "../core/errors"
+import { ApiError, fail, type Problems } from "../core/errors"
 import { newId } from "../core/ids"
 import { now } from "../core/time"
 import type { Workers } from "../core/workers"
 import { readResend } from "../emails/fields"
 import { isSubmitted } from "../emails/filed-content"
-import type { Sender, SendRules } from "../emails/prepare"
+import { requireSendable, type Sender, type SendRules } from "../emails/prepare"
 import { prepareBytes, renamed } from "../emails/submitted"
 import { unavailable } from "../http/envelope"
 import type { Caller } from "../identity/caller"
-import { comparable, type Mailbox } from "../lib/address"
+import { comparable, domainOf, type Mailbox } from "../lib/address"
 import type { NewMessage } from "../messages/tables"
 import * as configs from "../providers/configs"
 import { isOwn, routing } from "../providers/open-providers"
@@ -83,6 +83,26 @@ export async function release(
     rfc_message_id,
     content: stored.content,
     envelope: envelope && { ...envelope, ...pinned, submitted: stored.submitted },
+  }
+}
+
+/**
+ * Why a release of a mail with this sender would be refused for any recipient: `no_provider`, or the code of the error.
+ * Null where nothing speaks against it.
+ */
+export async function releaseRefusal(
+  { store, rules }: Pick<ReleaseParts, "store" | "rules">,
+  caller: Caller,
+  from: string,
+): Promise<string | null> {
+  try {
+    const { provider } = await realProvider(store.read, caller.project_id, undefined)
+    const there: SendRules = { ...rules, providerOf: async () => provider }
+    await requireSendable(there, releasing(caller), domainOf(from), [])
+    return null
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    return error.code === "service_unavailable" ? "no_provider" : error.code
   }
 }
 

@@ -17,7 +17,14 @@ import type { MailCheckParts } from "./check-mail"
 import { htmlUrl, type MailPageParts, mailPage } from "./mail-page"
 import * as mailbox from "./mailbox"
 import type { ParsedMail } from "./parse-task"
-import { type ReleaseParts, type ReleaseWish, readRelease, release, releasing } from "./release"
+import {
+  type ReleaseParts,
+  type ReleaseWish,
+  readRelease,
+  release,
+  releaseRefusal,
+  releasing,
+} from "./release"
 import * as schemas from "./schemas"
 import { chaosOf, wholeChaos } from "./simulator"
 
@@ -98,7 +105,7 @@ const mailRoutes = (parts: MailboxParts): AnyRoute[] => [
     description:
       "Headers, bodies and the list of attachments. Reading it does not mark it as read.",
     response: schemas.MailboxMail,
-    handle: async (call) => ({ data: await show(parts, ...named(call)) }),
+    handle: async (call) => ({ data: await show(parts, call) }),
   }),
   route({
     ...reads("PATCH", ONE),
@@ -109,7 +116,7 @@ const mailRoutes = (parts: MailboxParts): AnyRoute[] => [
     response: schemas.MailboxMail,
     handle: async (call) => {
       await parts.store.tx((tx) => mailbox.mark(tx, ...named(call), call.body.read))
-      return { data: await show(parts, ...named(call)) }
+      return { data: await show(parts, call) }
     },
   }),
   route({
@@ -124,14 +131,17 @@ const mailRoutes = (parts: MailboxParts): AnyRoute[] => [
   }),
 ]
 
-async function show(parts: MailboxParts, project_id: string, id: string) {
-  const { secrets, workers } = parts
+async function show(parts: MailboxParts, call: OfMail) {
+  const { secrets, workers, store } = parts
+  const [project_id, id] = named(call)
   const mail = await mailbox.find(parts, project_id, id)
   const { headers, html, text, attachments, parse_error } = await mailbox.parse(workers, mail)
   const { email_id, from_address, to_address, mail_from, subject, read_at, size, created_at } = mail
   const html_url = html === null ? null : htmlUrl(secrets, project_id, id)
+  const release_refusal = await releaseRefusal(parts, call.caller, from_address)
   const raw_url = `${ALL}/${id}/raw`
-  const rest = { read: read_at !== null, size, created_at }
+  const statusOf = await mailbox.statusesOf(store.read, project_id, [mail])
+  const rest = { status: statusOf(mail), release_refusal, read: read_at !== null, size, created_at }
   const sender = { envelope_from: mail_from, organizations: organizationsOf(headers, mail_from) }
   const bodies = { headers, subject, html, html_url, text, attachments, parse_error, raw_url }
   return { id, email_id, from: from_address, to: to_address, ...sender, ...bodies, ...rest }

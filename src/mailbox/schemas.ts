@@ -1,6 +1,7 @@
 import { Type as t } from "@sinclair/typebox"
+import { STATUSES } from "../emails/schemas"
 import { pageQuery } from "../http/page"
-import { count, EXAMPLE_ID, flag, id, maybe, rarely, text, time } from "../lib/record-fields"
+import { count, EXAMPLE_ID, flag, id, maybe, rarely, text, time, word } from "../lib/record-fields"
 
 const summary = {
   id: id(),
@@ -8,6 +9,12 @@ const summary = {
   from: text("hello@mailbox.test"),
   to: text("you@mailbox.test"),
   subject: text("It works"),
+  status: maybe(
+    word(
+      STATUSES,
+      "The email that it came from has this status now. Null where another program sent the mail.",
+    ),
+  ),
   read: flag(false),
   size: count(4_213, "Bytes of the whole mail."),
   attachments: maybe(count(0, "The number of its files. Null is not known.")),
@@ -52,6 +59,12 @@ export const MailboxMail = t.Object(
     attachments: t.Array(file, { examples: [[]] }),
     parse_error: rarely(
       text("A multipart of the message has no boundary.", "Why the mail could not be read whole."),
+    ),
+    release_refusal: rarely(
+      text(
+        "domain_not_verified",
+        "Why the server would refuse a release to any recipient now: `no_provider`, or the code of the error. Null: nothing speaks against it.",
+      ),
     ),
     raw_url: text(`/v1/mailbox/${EXAMPLE_ID}/raw`),
   },

@@ -17,8 +17,9 @@ const SIGNED: MailHeaders = {
 }
 
 /** As the answer of a mail gives it. */
-const mailOf = (headers: MailHeaders, envelope_from = "") => ({
+const mailOf = (headers: MailHeaders, envelope_from = "", email_id: string | null = "1") => ({
   headers,
+  email_id,
   envelope_from,
   organizations: organizationsOf(headers, envelope_from),
 })
@@ -46,8 +47,14 @@ test("a mail that its own domain signed is well", () => {
   expect(DKIM?.tone).toBe("good")
   expect(DKIM?.text).toContain("svc1._domainkey.acme.test")
   expect(DKIM?.text).toContain("3 header fields")
-  expect(SPF).toMatchObject({ tone: "good" })
+  expect(SPF).toMatchObject({ tone: "plain" })
+  expect(SPF?.text).toContain("not looked up here")
   expect(Thread?.text).toContain("began with <0@acme.test>")
+})
+
+test("a signature that nobody has verified is no good one", () => {
+  const [DKIM] = senderFacts(mailOf(SIGNED, "", null))
+  expect(DKIM).toMatchObject({ name: "DKIM", tone: "plain" })
 })
 
 test("a domain that only ends with the same letters is another one", () => {
@@ -79,13 +86,13 @@ test.each([
 ])("a domain %s belongs to the author %s: %p", (domain, from, is_aligned) => {
   const { DKIM, SPF, "Message-ID": id } = factsOf(signedBy(domain, from))
   expect(DKIM?.text.includes("not the domain of From")).toBe(!is_aligned)
-  expect([DKIM?.tone, SPF?.tone]).toEqual(Array(2).fill(is_aligned ? "good" : "warn"))
+  expect([DKIM?.tone, SPF?.tone]).toEqual(is_aligned ? ["good", "plain"] : ["warn", "warn"])
   expect(id?.text.includes("has the domain of From")).toBe(is_aligned)
 })
 
 test("without Return-Path the sender of the envelope counts", () => {
   const of = (envelope_from: string) => factsOf({ from: "a@news.example.com" }, envelope_from).SPF
-  expect(of("b+1@bounce.example.com")).toMatchObject({ tone: "good" })
+  expect(of("b+1@bounce.example.com")).toMatchObject({ tone: "plain" })
   expect(of("b+1@bounce.example.com")?.text).toContain("SPF record of bounce.example.com")
   expect(of("b@relay.test")).toMatchObject({ tone: "warn" })
   expect(of("")).toMatchObject({ tone: "plain" })

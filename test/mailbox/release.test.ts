@@ -30,6 +30,10 @@ async function addProvider(home: Team, name: string, more: object = {}): Promise
 const caught = (service: TestService, home: Team, raw = RAW, to = "ann@example.org") =>
   putMail(service, home, { raw, to, from: "bell@example.test" })
 
+/** What the mail says of a release before one is tried. */
+const foreseen = async (home: Team, id: string) =>
+  (await home.owner.get(`/v1/mailbox/${id}`, here(home))).body.data.release_refusal
+
 const RAW = [
   "DKIM-Signature: v=1; d=example.test; s=old; b=abc",
   "Return-Path: <bell@example.test>",
@@ -109,6 +113,7 @@ describe("a release", () => {
     const id = await caught(service, home)
     const release = (body: object = {}) =>
       home.owner.post(`/v1/mailbox/${id}/release`, body, here(home))
+    expect(await foreseen(home, id)).toBe("no_provider")
     const none = await release()
     expect(refusal(none)).toEqual([503, "service_unavailable"])
     expect(none.body.error.details.reason).toBe("no_provider")
@@ -122,6 +127,7 @@ describe("a release", () => {
     expect(refusal(await release({ provider: box }))).toEqual([404, "not_found"])
 
     const relay = await addProvider(home, "relay", { priority: 2 })
+    expect(await foreseen(home, id)).toBeNull()
     expect((await release()).status).toBe(201)
     expect((await deliverAll(service))[0]?.config_id).toBe(relay)
     await home.owner.patch(`${ALL}/${relay}`, { enabled: false }, here(home))
@@ -151,6 +157,10 @@ describe("a release", () => {
     const from = (address: string) => RAW.replace("bell@example.test>\nTo", `${address}>\nTo`)
     expect(await codeOf(from("me@mailbox.test"))).toEqual([400, "domain_not_verified"])
     expect(await codeOf(from("me@elsewhere.test"))).toEqual([400, "domain_not_verified"])
+    const elsewhere = { raw: RAW, from: "me@elsewhere.test" }
+    expect(await foreseen(home, await putMail(service, home, elsewhere))).toBe(
+      "domain_not_verified",
+    )
     expect(await codeOf("Subject: no sender\n\nx\n")).toEqual([422, "validation_error"])
     expect(await codeOf(RAW, { to: "nobody" })).toEqual([422, "invalid_email"])
     expect(await codeOf(RAW, { provider: 7 })).toEqual([422, "validation_error"])

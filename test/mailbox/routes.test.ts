@@ -1,9 +1,10 @@
 import { beforeAll, describe, expect, test } from "bun:test"
+import { feedback } from "../../src/messages/settle"
 import { complaints, refusal } from "../harness/client"
 import { mail, NOBODY } from "../harness/mail"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
-import { sendAndPut } from "./received"
+import { putMail, sendAndPut } from "./received"
 
 const service = await sharedService()
 const file = { filename: "a.txt", content: "YWJj", content_type: "text/plain" }
@@ -24,6 +25,7 @@ describe("the mailbox", () => {
         from: "bell@example.test",
         to: "ann@example.test",
         subject: "Ding",
+        status: "delivered",
         read: false,
         size: expect.any(Number),
         attachments: null,
@@ -39,10 +41,23 @@ describe("the mailbox", () => {
       subject: "Ding",
       text: expect.stringContaining("Dong"),
       attachments: [{ filename: "a.txt" }],
+      status: "delivered",
       raw_url: `/v1/mailbox/${id}/raw`,
     })
     expect(data.html).toContain("<h1>Ding</h1>")
     expect((await project.get(data.raw_url)).status).toBe(200)
+  })
+
+  test("tells the status of each email as it is now, and none of another program's mail", async () => {
+    const project = await service.project()
+    const { email_id } = await receive(project)
+    await putMail(service, project, { raw: "Subject: a\n\nb\n" })
+    await putMail(service, project, { raw: "Subject: a\n\nb\n", email_id: NOBODY })
+    const fact = { type: "complained", complaint_feedback_type: "abuse" } as const
+    const address = "Ann@example.test"
+    await service.store.tx((tx) => feedback(tx, email_id, { ...fact, address }))
+    const { data } = (await project.get("/v1/mailbox")).body
+    expect(data.map(({ status }: { status: string }) => status)).toEqual([null, null, "complained"])
   })
 
   test("is the project's own", async () => {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
+import { isolated } from "../../src/lib/text"
 import { INJECTIONS } from "../fixtures/hostile/injections"
 import { base64, multipart, part } from "../fixtures/reports/mime"
 import { type Belfry, startBelfry } from "../harness/binary"
@@ -183,7 +184,9 @@ describe.skipIf(missing("chromium-headless-shell"))("60 texts that would run as 
           "[...document.querySelectorAll('dialog option')].map((one) => one.textContent)"
         await page.until(`${options}.length > ${AT_ONCE}`)
         const shown = await page.read<string[]>(options)
-        expect(shown).toEqual(expect.arrayContaining(names.map((name) => `${name} (smtp)`)))
+        expect(shown).toEqual(
+          expect.arrayContaining(names.map((name) => `${isolated(name)} (smtp)`)),
+        )
         await page.tab.select("dialog select", ids[0] ?? "")
         await page.tab.click("dialog button[type=submit]")
         await page.until("document.querySelector('dialog [role=alert]')")

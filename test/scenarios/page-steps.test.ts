@@ -105,12 +105,23 @@ describe.skipIf(missing("chromium-headless-shell"))(
           expect(await faultsAtWidths(page, "records")).toEqual([])
           await page.tab.click("dialog footer button")
           await page.until(`!${DIALOG}`)
-          await page.until(
-            "[...document.querySelectorAll('.steps .done')].some((one) => one.innerText.includes('Add your domain'))",
-          )
+          await page.shows("waits for its records")
+          await page.shows("belfry domains check a-rather-long-name-for-a-shop.example.com --watch")
+          expect(await page.read<boolean>(DOMAIN_IS_DONE)).toBe(false)
+          expect(await faultsAtWidths(page, "waiting domain")).toEqual([])
         },
         [/status of 422.*\/v1\/domains/],
       )
+    })
+
+    test("a domain is done when it is verified", async () => {
+      const [domain] = await data<object[]>(on.server, "/v1/domains")
+      const body = Buffer.from(JSON.stringify({ data: [domain], meta: {}, has_more: false }))
+      const serve = (url: string) =>
+        url.includes("/v1/domains?status=verified") ? { type: "application/json", body } : undefined
+      await on.browser.visit(await openLink(on.server), { serve }, async (page) => {
+        await page.until(DOMAIN_IS_DONE)
+      })
     })
 
     test("an invitation, which a person sends, and for which a key has the command", async () => {
@@ -140,6 +151,9 @@ describe.skipIf(missing("chromium-headless-shell"))(
     })
   },
 )
+
+const DOMAIN_IS_DONE =
+  "[...document.querySelectorAll('.steps .done')].some((one) => one.innerText.includes('Add your domain'))"
 
 interface DomainRecords {
   dns_records: { host: string; value: string }[]

@@ -33,12 +33,15 @@ export const signatureTags = (signature: string): Record<string, string> =>
 
 interface SenderOfMail {
   headers: MailHeaders
+  /** Null: another program's mail, whose signature nobody has verified. */
+  email_id: string | null
   /** The sender of the envelope. A receiver writes it into Return-Path. */
   envelope_from: string
   /** By domain: the organizational one. */
   organizations: Record<string, string>
 }
 
+/** What the headers say. Nothing is looked up for it, so only what Belfry itself signed is good. */
 export function senderFacts({ headers, ...mail }: SenderOfMail): SenderFact[] {
   const from = domainIn(first(headers, "from"))
   const organizationOf = (domain: string) =>
@@ -48,8 +51,9 @@ export function senderFacts({ headers, ...mail }: SenderOfMail): SenderFact[] {
     from !== undefined && organizationOf(domain) === organizationOf(from)
   const [envelope = mail.envelope_from] = all(headers, "return-path")
   const signatures = all(headers, "dkim-signature")
+  const known = mail.email_id === null ? "plain" : "good"
   return [
-    ...(signatures.length > 0 ? signatures : [""]).map((one) => dkimFact(one, isOfAuthor)),
+    ...(signatures.length > 0 ? signatures : [""]).map((one) => dkimFact(one, isOfAuthor, known)),
     spfFact(domainIn(envelope), isOfAuthor),
     messageIdFact(first(headers, "message-id"), isOfAuthor),
     { name: "Thread", text: threadText(headers), tone: "plain" },
@@ -61,22 +65,26 @@ type IsOfAuthor = (domain: string) => boolean
 const NO_SIGNATURE =
   "No signature. Receivers cannot check the sender. Add and verify a domain, and Belfry signs."
 
-function dkimFact(signature: string, isOfAuthor: IsOfAuthor): SenderFact {
+function dkimFact(
+  signature: string,
+  isOfAuthor: IsOfAuthor,
+  known: SenderFact["tone"],
+): SenderFact {
   if (signature === "") return { name: "DKIM", text: NO_SIGNATURE, tone: "warn" }
   const { d = "?", s = "?", a = "?", h = "" } = signatureTags(signature)
   const signed = h.split(":").filter(Boolean).length
   const is_own = isOfAuthor(d.toLowerCase())
   const whose = is_own ? "the domain of From, as DMARC wants it" : "not the domain of From"
   const text = `Signed by ${d}, ${whose}. The key is at ${s}._domainkey.${d} (${a}). It covers the body and ${signed} header fields.`
-  return { name: "DKIM", text, tone: is_own ? "good" : "warn" }
+  return { name: "DKIM", text, tone: is_own ? known : "warn" }
 }
 
 function spfFact(envelope: string | undefined, isOfAuthor: IsOfAuthor): SenderFact {
   if (envelope === undefined) return { name: "SPF", text: NO_ENVELOPE, tone: "plain" }
   const is_own = isOfAuthor(envelope)
   const rest = is_own ? "It belongs to the domain of From." : "It is not the domain of From."
-  const text = `Receivers look up the SPF record of ${envelope}, the domain of the envelope sender. ${rest}`
-  return { name: "SPF", text, tone: is_own ? "good" : "warn" }
+  const text = `Receivers look up the SPF record of ${envelope}, the domain of the envelope sender. ${rest} The record was not looked up here.`
+  return { name: "SPF", text, tone: is_own ? "plain" : "warn" }
 }
 
 const NO_ENVELOPE =

@@ -1,6 +1,6 @@
 import { Button } from "../parts/button"
 import { Check, Field } from "../parts/field"
-import { Badge, Empty, Trouble, Waiting } from "../parts/notice"
+import { Badge, Empty, type Tone, Trouble, Waiting } from "../parts/notice"
 import { VirtualList } from "../parts/virtual-list"
 import { agoText, counted, sizeText, timeText } from "./describe"
 import { unheeded } from "./mail-filter"
@@ -99,31 +99,41 @@ function Rows({ list, is_filtered, onWrite }: RowsProps) {
 
 function MailRow({ mail, now_ms }: { mail: MailSummary | undefined; now_ms: number }) {
   if (!mail) return <div class="mail-row loading">…</div>
-  const { to, from, subject, created_at, read, attachments, size } = mail
+  const { to, from, subject, status, created_at, read, attachments, size } = mail
   return (
     <div class={read ? "mail-row" : "mail-row unread"}>
-      <span class="to">
-        {!read && <span class="unseen">Unread. </span>}
-        <bdi>{to}</bdi>
-      </span>
-      <time dateTime={created_at} title={timeText(created_at)}>
-        {agoText(created_at, now_ms)}
-      </time>
-      {/* In its own direction, so that a narrow column cuts the end and not the beginning: of `bdi` no direction is
-      taken. */}
-      <span class="subject" dir="auto">
-        <span class="words">{subject || "(no subject)"}</span>
-        <span class="soft">
-          {" "}
-          · <bdi>{from}</bdi>
+      <div class="line">
+        <span class="to">
+          {!read && <span class="unseen">Unread. </span>}
+          <bdi>{to}</bdi>
         </span>
-      </span>
-      <span class="soft size">
-        {attachments ? `${counted(attachments, "file")} · ` : ""}
-        {sizeText(size)}
-      </span>
+        {status && <Badge tone={TONES[status] ?? "plain"}>{status}</Badge>}
+        <time dateTime={created_at} title={timeText(created_at)}>
+          {agoText(created_at, now_ms)}
+        </time>
+      </div>
+      {/* Each in its own direction and cut by itself: of a text from right to left a narrow column cuts the left end. */}
+      <div class="line">
+        <span class="subject" dir="auto">
+          {subject || "(no subject)"}
+        </span>
+        <span class="soft from" dir="auto">
+          {from}
+        </span>
+        <span class="soft size">
+          {attachments ? `${counted(attachments, "file")} · ` : ""}
+          {sizeText(size)}
+        </span>
+      </div>
     </div>
   )
+}
+
+/** Of what became of the mail; all other words are plain. */
+const TONES: Partial<Record<NonNullable<MailSummary["status"]>, Tone>> = {
+  bounced: "bad",
+  failed: "bad",
+  complained: "warn",
 }
 
 const LIVE = {

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks"
 import type { Components } from "../../client/components"
+import { isolated } from "../../lib/text"
 import { serverMode } from "../browser"
 import { curlOf, quoted } from "../curl"
 import { useLoaded } from "../hooks"
@@ -54,7 +55,7 @@ export function ResendDialog({ mail, ...then }: MailDialogProps) {
     <ActionDialog
       title="Send this mail again?"
       action="Send again"
-      said={`Belfry sends the mail to ${to} again`}
+      said={`Belfry sends the mail to ${isolated(to)} again`}
       operation="POST /v1/emails/{email_id}/resend"
       input={{ params: { email_id }, body: { to } }}
       belfry={`belfry emails resend ${email_id} --to ${quoted(to)}`}
@@ -70,22 +71,27 @@ export function ResendDialog({ mail, ...then }: MailDialogProps) {
 export function ReleaseDialog({ mail, ...then }: MailDialogProps) {
   const [to, setTo] = useState(mail.to)
   const [provider, setProvider] = useState("")
+  const known = mail.release_refusal
   const { value: providers = [] } = useLoaded(readRelays)
   const options = [
     { value: "", text: "The first one that is ready" },
-    ...providers.map((one) => ({ value: one.id, text: `${one.name} (${one.provider})` })),
+    ...providers.map((one) => ({ value: one.id, text: `${isolated(one.name)} (${one.provider})` })),
   ]
   return (
     <ActionDialog
       title="Release this mail to a relay?"
       action="Release"
-      said={`Belfry sends the mail to ${to} through a relay`}
+      said={`Belfry sends the mail to ${isolated(to)} through a relay`}
       operation="POST /v1/mailbox/{mail_id}/release"
       input={{ params: { mail_id: mail.id }, body: { to, ...(provider && { provider }) } }}
       belfry={`belfry mailbox release ${mail.id} --to ${quoted(to)}${provider && ` --provider ${provider}`}`}
-      explain={(error) => <ReleaseObstacle error={error} sender={mail.from} />}
+      look={known === null ? "go" : "plain"}
+      explain={(error) =>
+        obstacleIn(error) !== known && <Obstacle reason={obstacleIn(error)} sender={mail.from} />
+      }
       {...then}
     >
+      <Obstacle reason={known} sender={mail.from} />
       <p>Belfry sends the mail to a real mailbox, with a new Message-ID and signature.</p>
       <Field label="To" value={to} onInput={setTo} required is_code />
       {options.length > 1 && (
@@ -102,13 +108,18 @@ async function readRelays() {
   return data.filter(({ provider, enabled }) => enabled && provider !== "mailbox")
 }
 
-/** What a person does about a refused release: the commands, ready to copy. */
-function ReleaseObstacle({ error, sender }: { error: unknown; sender: string }) {
+/** As `release_refusal` of a mail tells it. */
+const obstacleIn = (error: unknown): string | null => {
   if (!(error instanceof RequestError)) return null
-  if (error.details.reason === "no_provider") return <NoRelay />
+  return error.details.reason === "no_provider" ? "no_provider" : error.code
+}
+
+/** What a person does about a release that is refused: the commands, ready to copy. */
+function Obstacle({ reason, sender }: { reason: string | null; sender: string }) {
+  if (reason === "no_provider") return <NoRelay />
   // Of `Acme <hello@acme.test>`: `acme.test`.
   const domain = /@([^\s<>@]+)>?\s*$/.exec(sender)?.[1] ?? ""
-  return error.code === "domain_not_verified" ? <NotVerified domain={domain} /> : null
+  return reason === "domain_not_verified" ? <NotVerified domain={domain} /> : null
 }
 
 /** Neither the project nor the server delivers to anything but the mailbox. */

@@ -11,8 +11,8 @@ import { actionOf, type MailboxAction } from "./mailbox-keys"
 
 export type MailSummary = Components["MailboxMailSummary"]
 
-/** Mail of a message arrives with these. Mail of another program is found by the poll. */
-const TYPES = "email.sent,email.delivered"
+/** Mail of a message arrives with these, or has another status then. Mail of another program is found by the poll. */
+const TYPES = "email.sent,email.delivered,email.bounced,email.complained,email.failed"
 
 const POLL_LIVE = 30_000
 const POLL_ALONE = 4000

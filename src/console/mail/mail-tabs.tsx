@@ -169,7 +169,7 @@ function RemoteHint({ remote, is_loaded, onLoad }: RemoteHintProps) {
   if (remote.images === 0) return <p class="hint">{missing}</p>
   return (
     <div class="remote">
-      <p class="hint">{missing} If you load them, the sender may see it.</p>
+      <p class="hint">{missing}</p>
       <Button onClick={onLoad}>Load images</Button>
     </div>
   )
@@ -296,7 +296,7 @@ function FilesView({ mail: { id, attachments } }: { mail: OpenMail }) {
                 <bdi>{nameOf(file)}</bdi>
               </p>
               <p class="hint">
-                {file.content_type} · {sizeText(file.size)}
+                <bdi>{file.content_type}</bdi> · {sizeText(file.size)}
                 {file.content_id && (
                   <>
                     {" "}

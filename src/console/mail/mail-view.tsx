@@ -1,4 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks"
+import { isolated } from "../../lib/text"
 import { copyText } from "../browser"
 import { useLoaded, useMedia, useTitle } from "../hooks"
 import { Button, Menu } from "../parts/button"
@@ -75,8 +76,8 @@ function Opened({ mail, again, list }: OpenedProps) {
           <button type="button" class="icon back" aria-label="Back to the list" onClick={toList}>
             <span aria-hidden="true">←</span>
           </button>
-          <h2 ref={heading} tabIndex={-1}>
-            <bdi>{mail.subject || "(no subject)"}</bdi>
+          <h2 ref={heading} tabIndex={-1} dir="auto" title={mail.subject}>
+            {beginOf(mail.subject) || "(no subject)"}
           </h2>
           <span class="steps-through">
             <Button label="Previous mail" onClick={list.keys.previous}>
@@ -98,11 +99,22 @@ function Opened({ mail, again, list }: OpenedProps) {
   )
 }
 
+/** The whole of a longer subject stands among the headers, so that the mail below is seen. */
+const MOST_OF_SUBJECT = 120
+
+const beginOf = (subject: string): string =>
+  subject.length > MOST_OF_SUBJECT
+    ? `${subject.slice(0, MOST_OF_SUBJECT).toWellFormed()}…`
+    : subject
+
 const Envelope = ({ mail: { from, to, headers, created_at } }: { mail: OpenMail }) => (
   <dl class="facts">
     <dt>From</dt>
     <dd>
-      <bdi>{namedAddress(from, headers.from)}</bdi>
+      <bdi>{namedAddress(from, headers.from)}</bdi>{" "}
+      <time class="soft" dateTime={created_at}>
+        {timeText(created_at)}
+      </time>
     </dd>
     <dt>To</dt>
     <dd>
@@ -116,32 +128,31 @@ const Envelope = ({ mail: { from, to, headers, created_at } }: { mail: OpenMail 
         </dd>
       </>
     )}
-    <dt>Received</dt>
-    <dd>
-      <time dateTime={created_at}>{timeText(created_at)}</time>
-    </dd>
   </dl>
 )
 
 /** So many addresses stand in a row. Of more, all but the first ones are folded, so that the mail below is seen. */
-const MOST_SHOWN = 6
-const FIRST_SHOWN = 3
+const MOST_SHOWN = 3
+const FIRST_SHOWN = 2
 
 function AddressList({ addresses }: { addresses: string[] }) {
   const shown = addresses.length > MOST_SHOWN ? FIRST_SHOWN : MOST_SHOWN
   const folded = addresses.slice(shown)
   return (
     <>
-      <bdi>{addresses.slice(0, shown).join(", ")}</bdi>
+      {inOneLine(addresses.slice(0, shown))}
       {folded.length > 0 && (
         <details>
           <summary>and {folded.length} more</summary>
-          <bdi>{folded.join(", ")}</bdi>
+          {inOneLine(folded)}
         </details>
       )}
     </>
   )
 }
+
+/** A name from right to left turns neither the comma nor the next address around. */
+const inOneLine = (addresses: string[]) => addresses.map(isolated).join(", ")
 
 const DIALOGS = {
   commands: CommandsDialog,
@@ -152,7 +163,7 @@ const DIALOGS = {
 
 /** What can be done with the mail. What changes something asks first, and says how a terminal does it. */
 function MailActions({ mail, list }: Omit<OpenedProps, "again">) {
-  const { id, email_id } = mail
+  const { id, email_id, release_refusal } = mail
   const [dialog, setDialog] = useState<keyof typeof DIALOGS>()
   const is_narrow = useMedia("(max-width: 40rem)")
   const ask = (name: keyof typeof DIALOGS) => () => setDialog(name)
@@ -175,7 +186,7 @@ function MailActions({ mail, list }: Omit<OpenedProps, "again">) {
   return (
     <>
       <div class="buttons">
-        <Button look="go" onClick={ask("release")}>
+        <Button look={release_refusal === null ? "go" : "plain"} onClick={ask("release")}>
           Release
         </Button>
         {is_narrow ? <Menu text="More">{rare}</Menu> : rare}

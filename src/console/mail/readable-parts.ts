@@ -143,5 +143,5 @@ export function remoteText({ images, styles }: RemoteParts): string | undefined 
   ].filter(Boolean)
   if (parts.length === 0) return undefined
   const is_one = images + styles === 1
-  return `${parts.join(" and ")} ${is_one ? "is" : "are"} not loaded here, so that the sender learns nothing.`
+  return `${parts.join(" and ")} ${is_one ? "is" : "are"} not loaded here, because the sender may see it.`
 }

@@ -1,6 +1,7 @@
 import type { FunctionComponent } from "preact"
 import { useState } from "preact/hooks"
 import { serverMode } from "../browser"
+import { quoted } from "../curl"
 import { useLoaded, useObservable, usePoll, useTitle } from "../hooks"
 import { ComposeDialog } from "../mail/compose-dialog"
 import { type PageSession, project, session } from "../page-session"
@@ -89,7 +90,7 @@ function Checklist({ known }: { known: PageSession }) {
   const [opened, setOpened] = useState<StepRow>()
   const is_person = known.kind === "token" && known.user !== null
   const stateOf = ({ name }: StepRow): StepState => states[name] ?? "open"
-  const next = STEPS.find((step) => stateOf(step) === "open")
+  const next = STEPS.find((step) => wordOf(stateOf(step)) === "open")
   const look = () =>
     readSteps(is_person, states).then((found) => {
       setStates(found)
@@ -121,7 +122,7 @@ function Checklist({ known }: { known: PageSession }) {
 
 /** How many steps are done, and in the end how many these credentials could not see. */
 function progressText(states: StepState[]): string {
-  const { done = [], open = [], unknown = [] } = Object.groupBy(states, (state) => state)
+  const { done = [], open = [], unknown = [] } = Object.groupBy(states, wordOf)
   const progress = `${done.length} of ${STEPS.length}`
   if (open.length > 0 || unknown.length === 0) return progress
   const is_last = states.at(-1) === "unknown" && unknown.length === 1
@@ -129,8 +130,10 @@ function progressText(states: StepState[]): string {
   return `${progress}; only ${whom} can do the rest`
 }
 
-/** `unknown`: these credentials may not see it. */
-type StepState = "open" | "done" | "unknown"
+/** `unknown`: these credentials may not see it. What waits is open. */
+type StepState = "open" | "done" | "unknown" | { waits_for: string }
+
+const wordOf = (state: StepState) => (typeof state === "object" ? "open" : state)
 
 type StepStates = Record<string, StepState>
 
@@ -138,8 +141,8 @@ interface StepRow {
   name: string
   title: string
   text: string
-  /** More than zero where it is done. */
-  count: () => Promise<number>
+  /** Whether it is done. A text names what it waits for. */
+  look: () => Promise<boolean | string>
   /** On the button that does it, by a dialog. */
   action?: string
   Dialog?: FunctionComponent<DialogProps>
@@ -155,7 +158,7 @@ const STEPS: readonly StepRow[] = [
     name: "send",
     title: "Send a first mail",
     text: "Belfry delivers it to the mailbox of this server, and nowhere else.",
-    count: async () => (await call("GET /v1/mailbox", { query: ONE })).data.length,
+    look: async () => (await call("GET /v1/mailbox", { query: ONE })).data.length > 0,
     action: "Write a mail",
     Dialog: ComposeDialog,
   },
@@ -163,15 +166,15 @@ const STEPS: readonly StepRow[] = [
     name: "look",
     title: "Look at it",
     text: "As HTML on a phone and in the dark, as text, and as source.",
-    count: async () =>
-      (await call("GET /v1/mailbox", { query: { unread: false, ...ONE } })).data.length,
+    look: async () =>
+      (await call("GET /v1/mailbox", { query: { unread: false, ...ONE } })).data.length > 0,
     link: { to: "/mailbox", text: "Open the mailbox" },
   },
   {
     name: "webhook",
     title: "Hear what happened to it",
     text: "A webhook tells your program of each delivery, bounce and click.",
-    count: async () => (await call("GET /v1/webhooks", { query: ONE })).data.length,
+    look: async () => (await call("GET /v1/webhooks", { query: ONE })).data.length > 0,
     action: "Add a webhook",
     Dialog: WebhookDialog,
     otherwise: {
@@ -183,7 +186,7 @@ const STEPS: readonly StepRow[] = [
     name: "domain",
     title: "Add your domain",
     text: "Mail to real people needs a domain of yours, and some records in its zone.",
-    count: async () => (await call("GET /v1/domains", { query: ONE })).data.length,
+    look: lookAtDomains,
     action: "Add a domain",
     Dialog: DomainDialog,
     otherwise: {
@@ -195,7 +198,7 @@ const STEPS: readonly StepRow[] = [
     name: "invite",
     title: "Invite somebody",
     text: "A colleague gets a link by mail, and joins with a role that you choose.",
-    count: countColleagues,
+    look: hasColleagues,
     action: "Invite somebody",
     Dialog: InviteDialog,
   },
@@ -213,17 +216,17 @@ interface StepProps {
 }
 
 const Step = ({ step, state, is_next, onOpen }: StepProps) => (
-  <li class={state}>
+  <li class={wordOf(state)}>
     <span class="sign" aria-hidden="true">
-      {SIGNS[state]}
+      {SIGNS[wordOf(state)]}
     </span>
     <div>
       <h3>
-        <span class="unseen">{WORDS[state]}</span>
+        <span class="unseen">{WORDS[wordOf(state)]}</span>
         {step.title}
       </h3>
       <StepHelp step={step} state={state} />
-      {step.action && (state === "open" || step.name === "send") && (
+      {step.action && (wordOf(state) === "open" || step.name === "send") && (
         <Button look={is_next ? "go" : "plain"} onClick={onOpen}>
           {state === "done" ? "Write another mail" : step.action}
         </Button>
@@ -240,6 +243,7 @@ const Step = ({ step, state, is_next, onOpen }: StepProps) => (
 function StepHelp({ step, state }: Pick<StepProps, "step" | "state">) {
   const { name, title, text, otherwise } = step
   if (state === "done") return null
+  if (typeof state === "object") return <WaitingDomain domain={state.waits_for} />
   if (state === "unknown" && name === "invite") return <InviteHelp />
   if (state === "open" || !otherwise) return <p class="soft">{text}</p>
   return (
@@ -249,6 +253,18 @@ function StepHelp({ step, state }: Pick<StepProps, "step" | "state">) {
     </>
   )
 }
+
+const WaitingDomain = ({ domain }: { domain: string }) => (
+  <>
+    <p class="soft">
+      <bdi>{domain}</bdi> waits for its records. The step is done when Belfry finds them.
+    </p>
+    <CodeBlock
+      label="Look for the records"
+      text={`belfry domains check ${quoted(domain)} --watch`}
+    />
+  </>
+)
 
 /** Only a person invites others, and the first one becomes the owner of the server in a terminal. */
 function InviteHelp() {
@@ -280,28 +296,38 @@ const readSetup = async () => (await call("GET /v1/setup")).data
 
 /** How far the project is. A step that was done once is not asked for again. Throws where nothing answers. */
 async function readSteps(is_person: boolean, known: StepStates): Promise<StepStates> {
-  const states = STEPS.map(async ({ name, count }): Promise<[string, StepState]> => {
+  const states = STEPS.map(async ({ name, look }): Promise<[string, StepState]> => {
     if (known[name] === "done") return [name, "done"]
     // Only people may ask for other people.
-    return [name, name === "invite" && !is_person ? "unknown" : await stateOf(count)]
+    return [name, name === "invite" && !is_person ? "unknown" : await stateOf(look)]
   })
   return Object.fromEntries(await Promise.all(states))
 }
 
-async function stateOf(count: () => Promise<number>): Promise<StepState> {
+async function stateOf(look: StepRow["look"]): Promise<StepState> {
   try {
-    return (await count()) > 0 ? "done" : "open"
+    const found = await look()
+    if (typeof found === "string") return { waits_for: found }
+    return found ? "done" : "open"
   } catch (error) {
     if (error instanceof RequestError && error.status === 403) return "unknown"
     throw error
   }
 }
 
+/** A domain is there when it is verified. Else the newest one waits for its records. */
+async function lookAtDomains(): Promise<boolean | string> {
+  const verified = await call("GET /v1/domains", { query: { status: "verified", ...ONE } })
+  if (verified.data.length > 0) return true
+  const [newest] = (await call("GET /v1/domains", { query: ONE })).data
+  return newest?.domain ?? false
+}
+
 /** Members beside oneself, and invitations. */
-async function countColleagues(): Promise<number> {
+async function hasColleagues(): Promise<boolean> {
   const [members, invitations] = await Promise.all([
     call("GET /v1/accounts/me/members", { query: { per_page: 2 } }),
     call("GET /v1/accounts/me/invitations", { query: ONE }),
   ])
-  return members.data.length - 1 + invitations.data.length
+  return members.data.length - 1 + invitations.data.length > 0
 }

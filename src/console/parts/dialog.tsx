@@ -82,7 +82,7 @@ interface ActionDialogProps<Name extends OperationName> extends DialogProps {
   title: string
   children: ComponentChildren
   action: string
-  look?: "go" | "danger"
+  look?: "plain" | "go" | "danger"
   /** Told when it is done, unless the dialog shows the result. */
   said?: string
   operation: Name

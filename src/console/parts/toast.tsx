@@ -34,7 +34,7 @@ export function Toasts() {
       {shown.map(({ number, text, tone }) => (
         <div key={number} class={`toast ${tone}`}>
           <span>
-            <b>{tone === "good" ? "Done:" : "Failed:"}</b> {text}
+            <b>{tone === "good" ? "Done:" : "Failed:"}</b> <bdi>{text}</bdi>
           </span>
           <button type="button" class="icon" aria-label="Dismiss" onClick={() => dismiss(number)}>
             <span aria-hidden="true">✕</span>
