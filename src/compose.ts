@@ -28,7 +28,7 @@ import { QueuePauses } from "./jobs/holds"
 import { jobRows, jobTable } from "./jobs/jobs"
 import { WorkLoop } from "./jobs/loop"
 import { type WorkNode, workNode } from "./jobs/work-nodes"
-import { isMailbox, MAILBOX_DOMAIN } from "./lib/address"
+import { INBOX_DOMAIN, isMailbox, MAILBOX_DOMAIN } from "./lib/address"
 import { SendBatcher } from "./messages/accept"
 import { type Channels, countMessages, messageRows, messageTable } from "./messages/pipeline"
 import { watch } from "./messages/status-changes"
@@ -220,11 +220,15 @@ function serverHealth(
 }
 
 /** How received mail is checked, and under which names this server has addresses. */
-function inboundParts({ settings, workers }: ServerContext, { net, targets }: AppParts["domains"]) {
+function inboundParts(
+  { settings, workers, mode }: ServerContext,
+  { net, targets }: AppParts["domains"],
+) {
   const { host } = targets
   const hosts = [settings["smtp.host"] ?? host, host].map((name) => name.toLowerCase())
   return {
     hosts: [...new Set(hosts)],
+    own_domain: mode === "up" ? INBOX_DOMAIN : undefined,
     verdicts: { workers, dns: net.dns, host },
     enforces_dmarc: () => settings["inbound.enforce_dmarc"],
     bytes_per_hour: () => settings["inbound.mb_per_hour"] * 1024 ** 2,
@@ -239,15 +243,16 @@ async function composeEmail(ground: ServerContext, overrides: Overrides, queues:
   const sandbox = mailbox_port === null ? undefined : mailbox({ port: mailbox_port })
   const domains = overrides.domains ?? { ...openChecks(store, settings, PROVIDERS), identityOf }
   const { host, receives } = domains.targets
-  const replyAddress = (id: string) => `${localPartFor(secrets, "r", id)}@${host}`
   const takes_mail = receives && isMailbox(`r@${host}`) // not where the host has one label
+  const reply_host = takes_mail || mode === "serve" ? host : INBOX_DOMAIN
+  const replyAddress = (id: string) => `${localPartFor(secrets, "r", id)}@${reply_host}`
   const renderer = new TemplateRenderer(workers)
   const rules: SendRules = {
     ...sendRules(settings, mode, store),
     templates: { read: store.read, renderer },
     unsubscribe: unsubscribeLinksAt({ secrets, mail_host: takes_mail ? host : null }),
     publicAddress: publicAddressOf(store.read, ground.public_url),
-    ...(takes_mail && { replyAddress }),
+    ...((takes_mail || (receives && mode === "up")) && { replyAddress }),
     ...overrides.rules,
   }
   const { system_from, "delivery.concurrency": concurrency } = settings

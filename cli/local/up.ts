@@ -179,7 +179,7 @@ async function banner(
     pair("API", `${url}/v1`),
     pair("Docs", `${url}/docs`),
     ...(smtp.submission === null ? [] : [pair("SMTP", `localhost:${smtp.submission} (${login})`)]),
-    ...(smtp.inbound === null ? [] : [pair("Inbound", `SMTP on port ${smtp.inbound}`)]),
+    ...(smtp.inbound === null ? [] : [pair("Inbound", inboundText(smtp.inbound))]),
     ...(smtp.mailbox === null ? [] : [pair("Mailbox", `SMTP on port ${smtp.mailbox}`)]),
     pair("Delivery", await deliveryOf(values)),
     pair("API key", keyText(api_key)),
@@ -192,6 +192,9 @@ async function banner(
   ]
   return lines.map((line) => (line === "" ? "" : `  ${line}`)).join("\n")
 }
+
+const inboundText = (port: number) =>
+  `SMTP on port ${port}; mail for anything@in.mailbox.test is received here`
 
 async function deliveryOf(values: Settings): Promise<string> {
   const { PROVIDERS } = await import("../../src/channels")

@@ -70,7 +70,8 @@ const inMail: Key[] = [
 export const inboundScreen: Screen = {
   info,
   lists: { inbound },
-  none: () => "no mail came in yet: belfry domains update DOMAIN --receiving on",
+  none: () =>
+    "no mail came in yet: belfry domains update DOMAIN --receiving on; under up write to in.mailbox.test",
   detail: {
     opens: "inbound",
     title: ({ id }) => `received mail ${id}`,

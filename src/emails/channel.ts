@@ -4,7 +4,7 @@ import type { Secrets } from "../core/secrets"
 import { isVerified, returnPathHost, senderReadiness } from "../domains/sending-domains"
 import { type QueuePauses, queueOfDomain } from "../jobs/holds"
 import { DeferredError, type Hold, type RetrySchedule } from "../jobs/work-item"
-import { domainOf, MAILBOX_DOMAIN, needsSmtputf8 } from "../lib/address"
+import { domainOf, isBuiltIn, needsSmtputf8 } from "../lib/address"
 import { Semaphore } from "../lib/semaphore"
 import type { AcceptedMessage } from "../messages/accept"
 import type { Channel } from "../messages/channel"
@@ -176,7 +176,7 @@ export async function senderObstacle(
   provider: string,
 ): Promise<Outcome | undefined> {
   const { project_id, sender_domain: domain, source } = message
-  if (domain === null || source === OWN_SOURCE || domain === MAILBOX_DOMAIN) return undefined
+  if (domain === null || source === OWN_SOURCE || isBuiltIn(domain)) return undefined
   if (rules.sending_domains.has(domain)) return undefined
   if (await isVerified(store.read, project_id, domain, true)) return undefined
   const readiness = await senderReadiness(store.read, project_id, domain)
@@ -199,7 +199,7 @@ export async function returnPathOf(
   secrets: Secrets,
   { id, project_id, sender_domain }: Pick<Message, "id" | "project_id" | "sender_domain">,
 ): Promise<string | undefined> {
-  const own = sender_domain === MAILBOX_DOMAIN ? null : sender_domain
+  const own = sender_domain !== null && isBuiltIn(sender_domain) ? null : sender_domain
   const host = await returnPathHost(db, project_id, own)
   return host && `${localPartFor(secrets, "b", id)}@${host}`
 }

@@ -8,7 +8,7 @@ import type { Secrets } from "../core/secrets"
 import { batchesPerPool, type Workers } from "../core/workers"
 import { type OpenedKey, signingKeys } from "../domains/keys"
 import { DeferredError } from "../jobs/work-item"
-import { MAILBOX_DOMAIN } from "../lib/address"
+import { isBuiltIn } from "../lib/address"
 import { textField } from "../lib/mime"
 import type { Ready } from "../messages/channel"
 import { isShared, keptForm, type SharedContent } from "../messages/contents"
@@ -159,7 +159,7 @@ async function keysOf(
   { store, secrets }: Pick<ComposeParts, "store" | "secrets">,
   { source, project_id, sender_domain: domain }: Message,
 ): Promise<OpenedKey[]> {
-  if (domain === null || domain === MAILBOX_DOMAIN) return []
+  if (domain === null || isBuiltIn(domain)) return []
   return signingKeys(store.read, secrets, source === OWN_SOURCE ? null : project_id, domain)
 }
 

@@ -6,7 +6,7 @@ import { signingKeys } from "../domains/keys"
 import { type SenderAuthentication, senderAuthentication } from "../domains/sending-domains"
 import type { RecordPurpose } from "../domains/tables"
 import type { Caller } from "../identity/caller"
-import { comparable, domainOf, MAILBOX_DOMAIN, type Mailbox } from "../lib/address"
+import { comparable, domainOf, isBuiltIn, type Mailbox } from "../lib/address"
 import { allowanceOf, storedShareOf } from "../messages/accept"
 import { foreseen, REASONS } from "../messages/decided"
 import { findAudience, isBlocked } from "../messages/send-fields"
@@ -189,7 +189,7 @@ const authenticated =
   (check: (found: SenderAuthentication) => Answer) =>
   ({ domain, rules, authentication: found }: Inquiry): Answer => {
     if (domain === undefined) return NEEDS_SENDER
-    if (orUndefined(rules)?.to_mailbox && domain === MAILBOX_DOMAIN) {
+    if (orUndefined(rules)?.to_mailbox && isBuiltIn(domain)) {
       return "The embedded mailbox takes the mail. It asks for no records."
     }
     if (found && found.status === "verified") return check(found)

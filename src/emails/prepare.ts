@@ -5,7 +5,7 @@ import { now } from "../core/time"
 import { idOf, isVerified } from "../domains/sending-domains"
 import { unavailable } from "../http/envelope"
 import type { Caller } from "../identity/caller"
-import { comparable, domainOf, MAILBOX_DOMAIN, type Mailbox } from "../lib/address"
+import { comparable, domainOf, isBuiltIn, MAILBOX_DOMAIN, type Mailbox } from "../lib/address"
 import type { SharedContent } from "../messages/contents"
 import {
   type CategoryFields,
@@ -182,7 +182,7 @@ export async function refuseUnsendable(
 
 /** Without a question to the database. */
 const isTrusted = (domain: string, { sending_domains, to_mailbox }: SendRules) =>
-  sending_domains.has(domain) || (to_mailbox && domain === MAILBOX_DOMAIN)
+  sending_domains.has(domain) || (to_mailbox && isBuiltIn(domain))
 
 async function refuseUnverified(
   { project_id, project_settings }: SendingCaller,

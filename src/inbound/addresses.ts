@@ -3,10 +3,13 @@ import { type FoundLink, linkOfLocalPart } from "../consents/unsubscribe-links"
 import { type MailTokenKind, readLocalPart } from "../core/mail-token"
 import type { Secrets } from "../core/secrets"
 import { isOfProject, type ReceivingDomain, receivingDomain } from "../domains/receiving"
+import { withDefaults } from "../identity/caller"
+import { projects } from "../identity/tables"
 import { comparable, domainOf, sendableForm } from "../lib/address"
 import { messages } from "../messages/tables"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
+import { firstProject } from "../tenancy/setup"
 import { routeFor } from "./inbound-route"
 
 /** Whose mail it is, where the address alone says so. */
@@ -33,6 +36,8 @@ export interface AddressParts {
   secrets: Secrets
   /** The names of this server, in lower case: those of the MX records and of the greeting. */
   hosts: readonly string[]
+  /** A domain of this machine alone, all of whose mail is for the first project. */
+  own_domain?: string | undefined
 }
 
 /**
@@ -59,7 +64,7 @@ const UNKNOWN = "There is no such address here."
 
 /** Whether mail to this address is taken, as the client wrote it in RCPT. */
 export async function inboundTarget(
-  { read, secrets, hosts }: AddressParts,
+  { read, secrets, hosts, own_domain }: AddressParts,
   address: string,
 ): Promise<InboundTarget | RecipientRefusal> {
   if (address.toLowerCase() === "postmaster") return { is: "instance", owner: null } // RFC 5321, 4.5.1
@@ -67,16 +72,27 @@ export async function inboundTarget(
   const domain = domainOf(address)
   const [local = ""] = comparable(address).split("@")
   const is_host = hosts.includes(domain)
-  const owner = await receivingDomain(read, domain)
+  const is_own = domain === own_domain
+  const owner = is_own ? await ownOf(read, domain) : await receivingDomain(read, domain)
   const made = await madeAddress(read, secrets, local)
   if (made) {
     const { owner: sender } = made
-    const is_here = is_host || (sender && (await isOfProject(read, sender.project_id, domain)))
+    const is_here =
+      is_host || is_own || (sender && (await isOfProject(read, sender.project_id, domain)))
     return sender && is_here ? { ...made, owner: sender } : NONE_OF_OURS
   }
   if (owner) return inReceiving(read, owner, comparable(address))
   if (is_host && REPORT_ADDRESSES.has(local)) return { is: "instance", owner: null }
   return NONE_OF_OURS
+}
+
+/** Undefined before there is a project. */
+async function ownOf(read: Reader, domain: string): Promise<ReceivingDomain | undefined> {
+  const [owner] = await firstProject(read)
+  if (!owner) return undefined
+  const { id, settings } = projects
+  const ours = read.select({ settings }).from(projects).where(eq(id, owner.project_id))
+  return { domain, ...owner, mode: withDefaults((await ours)[0]?.settings ?? {}).inbound.mode }
 }
 
 /** What an address that was made for mail of ours is about. Its owner is null where that is gone. */

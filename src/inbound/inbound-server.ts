@@ -60,8 +60,8 @@ type Handlers = Pick<MailServerOptions, "onSender" | "onRecipient" | "onMail">
  * with a row for each recipient and the job that reads it before the client is told 250.
  */
 export function inboundHandlers(parts: InboundServerParts): Handlers {
-  const { store, secrets, hosts } = parts
-  const addresses: AddressParts = { read: store.read, secrets, hosts }
+  const { store, secrets, hosts, own_domain } = parts
+  const addresses: AddressParts = { read: store.read, secrets, hosts, own_domain }
   const arrivals = new Batcher({ store, most: MOST_AT_ONCE, write: writeAll })
   const shares = new DeliveringShares(parts.bytes_per_hour)
   /** What MAIL FROM declared, of each session. */

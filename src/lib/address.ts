@@ -195,3 +195,10 @@ export const NOT_A_PHONE = "The value must be a phone number of E.164, such as +
  * addresses bounce, complain or defer as their name says (contract 20, section 6).
  */
 export const MAILBOX_DOMAIN = "mailbox.test"
+
+/** Under `up` mail to each address of this domain is for the box's own project, without DNS. */
+export const INBOX_DOMAIN = `in.${MAILBOX_DOMAIN}`
+
+/** Mail from these domains goes to the embedded mailbox, so they have no records and no keys. */
+export const isBuiltIn = (domain: string): boolean =>
+  domain === MAILBOX_DOMAIN || domain === INBOX_DOMAIN

@@ -8,6 +8,7 @@ import { projects } from "../../src/identity/tables"
 import { inboundTarget } from "../../src/inbound/addresses"
 import { inboundRoutes } from "../../src/inbound/tables"
 import { messages } from "../../src/messages/tables"
+import { firstProject } from "../../src/tenancy/setup"
 import { addReceivingDomain } from "../harness/inbound-rows"
 import { mail } from "../harness/mail"
 import type { TestProject } from "../harness/service"
@@ -123,6 +124,22 @@ describe("a receiving domain", () => {
       expect(await ask(`${local}@${domain}`)).toMatchObject(UNKNOWN)
     }
   })
+})
+
+test("the domain of this machine takes all mail for the first project, where there is one", async () => {
+  const parts = { read: store.read, secrets, hosts: [HOST] }
+  const own = { ...parts, own_domain: "in.mailbox.test" }
+  const [first] = await firstProject(store.read)
+  const owner = { ...first, domain: "in.mailbox.test" }
+  for (const address of ["any@in.mailbox.test", "A..b+tag@IN.mailbox.test"]) {
+    expect(await inboundTarget(own, address)).toMatchObject({ is: "receiving", owner })
+    expect(await inboundTarget(parts, address)).toMatchObject(NOT_OURS)
+  }
+  for (const address of ["a@mailbox.test", "a@x.in.mailbox.test", "a%b.test@in.mailbox.test"])
+    expect(await inboundTarget(own, address)).toMatchObject(NOT_OURS)
+  const token = localPartFor(secrets, "r", await message(await service.project()))
+  const target = await inboundTarget(own, `${token}@in.mailbox.test`)
+  expect(target).toMatchObject({ is: "token", kind: "r" })
 })
 
 describe("an address with a MAC", () => {

@@ -26,6 +26,7 @@ const STAND_INS: [string | RegExp, string][] = [
   ["AKIA…", "AKIDEXAMPLE00000"],
   // The test's server and receiver have free ports.
   [/\b(localhost|127\.0\.0\.1):8080\b/g, "$$SERVER_HOST"],
+  [/\b127\.0\.0\.1:2525\b/g, "127.0.0.1:$$INBOUND_PORT"],
   [/\blocalhost:3000\b/g, "localhost:$$RECEIVER_PORT"],
   // The test's server keeps its key in its data folder.
   ["/safe/place/master.key", "$DATA_DIR/master.key"],
@@ -182,6 +183,7 @@ test.skipIf(missing("jq", "curl")).each(withCommands)(
         BELFRY_API_KEY: server.api_key,
         DATA_DIR: server.data_dir,
         RECEIVER_PORT: String(receiver.port),
+        INBOUND_PORT: String(server.smtp.inbound),
         PASSWORD,
         WEBHOOK_SECRET: (await server.cli("listen", "--print-secret")).stdout.trim(),
         ...lean,
