@@ -1,5 +1,8 @@
 import { domainToASCII } from "node:url"
 import type { HeaderRow } from "mailauth/lib/dkim/dkim-verifier"
+import { domainOf } from "../lib/address"
+import { readAddressList } from "../lib/address-list"
+import { textOf } from "../lib/charset"
 
 /** A larger header is not verified: signatures name its fields, and each name is looked for. */
 const MAX_HEAD_BYTES = 512 * 1024
@@ -70,18 +73,26 @@ export interface MailAuthors {
   is_cut: boolean
 }
 
-/** The authors that a reader may be shown. A mailbox without a domain adds none. */
-export function authorsOf({ rows, too_large }: MailHeader): MailAuthors {
+/**
+ * The authors that a reader may be shown, those of the record among them. A mailbox without a domain adds
+ * none. `nearby` names a charset for a field that is neither ASCII nor UTF-8.
+ */
+export function authorsOf(
+  { rows, too_large }: MailHeader,
+  nearby: () => string = () => "",
+): MailAuthors {
   const fields = rows.filter(({ key }) => key === "from").map(({ line }) => line)
   const short = fields.filter((line) => line.length <= MAX_FROM_BYTES)
-  const domains = short.flatMap((line) => domainsOf(bodyOf(line)))
+  const domains = short.flatMap((line) => {
+    const text = textOf(line, "", { nearby }).replaceAll("\r\n", "")
+    const list = text.slice(text.indexOf(":") + 1)
+    return [
+      ...domainsOf(list),
+      ...readAddressList(list).mailboxes.map(({ email }) => domainOf(email)),
+    ]
+  })
   const is_cut = too_large || short.length < fields.length
   return { fields: fields.length, domains: [...new Set(domains)], is_cut }
-}
-
-function bodyOf(line: Buffer): string {
-  const text = line.toString("utf8")
-  return text.slice(text.indexOf(":") + 1).replaceAll("\r\n", "")
 }
 
 /**

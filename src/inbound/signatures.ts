@@ -8,6 +8,7 @@ import {
   type SignatureResult,
 } from "mailauth/lib/dkim/dkim-verifier"
 import { millisFrom } from "../core/time"
+import { charsetNear } from "../lib/charset"
 import { relaxedParts, simpleParts } from "../lib/dkim"
 import { answering, type DnsAnswers, type DnsQuestion, UNKNOWN } from "./dns-answers"
 import { authorsOf, HEAD_BYTES, headerRows, type MailAuthors, type MailHeader } from "./header-rows"
@@ -60,7 +61,10 @@ export async function readHeader(raw: Uint8Array): Promise<ReadHeader> {
   const is_unsigned = !header.too_large && !header.rows.some(({ key }) => SIGNED.has(key))
   return {
     keys: is_unsigned ? [] : await keysIn(header),
-    authors: authorsOf(header),
+    authors: authorsOf(
+      header,
+      charsetNear(Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)),
+    ),
     sample: sampleOf(header),
     is_unsigned,
   }

@@ -20,8 +20,8 @@ const WORD = new RegExp(ENCODED_WORD, "y")
  * words are not decoded yet. It never throws.
  */
 export function readAddressList(value: string): AddressList {
-  const reader = new ListReader()
   const text = value.slice(0, MAX_VALUE)
+  const reader = new ListReader(text.lastIndexOf(";"))
   for (let at = 0; at < text.length; ) at = reader.take(text, at)
   return reader.end()
 }
@@ -29,6 +29,8 @@ export function readAddressList(value: string): AddressList {
 const JOINS = new Set([".", "@"])
 
 class ListReader {
+  /** Where the last group may end. A colon behind it is text. */
+  readonly #groups_end: number
   readonly #mailboxes: Mailbox[] = []
   #is_plain = true
   /** Of the mailbox that is being read: the words of a name, and the same as it stands. */
@@ -45,6 +47,10 @@ class ListReader {
   /** Signs that open something which nothing closes. They are text. */
   readonly #lacks_end = new Set<string>()
 
+  constructor(groups_end: number) {
+    this.#groups_end = groups_end
+  }
+
   /** Reads one token, and returns where the next one begins. */
   take(text: string, at: number): number {
     const char = text[at] ?? ""
@@ -56,21 +62,31 @@ class ListReader {
       this.#finish(char)
       return at + 1
     }
-    if (char === ":") {
-      this.#is_plain = false // the name of a group ends here
-      this.#before = ""
-      this.#begin()
+    if (char === ":" || char === ">") {
+      this.#is_plain = false
+      if (char === ":" && at < this.#groups_end) this.#beginGroup()
+      else if (char === ":") this.#addText(char)
       return at + 1
     }
     WORD.lastIndex = at
     const word = char === "=" ? (WORD.exec(text)?.[0] ?? char) : char
+    this.#addText(word)
+    return at + word.length
+  }
+
+  #addText(word: string) {
     this.#phrase += word
     if (/\s/.test(word)) this.#has_gap = true
     else {
       this.#addBare(word)
       if (this.#angle !== undefined) this.#is_plain = false // text behind the address
     }
-    return at + word.length
+  }
+
+  /** The name of a group ends here. */
+  #beginGroup() {
+    this.#before = ""
+    this.#begin()
   }
 
   #addBare(text: string) {
@@ -129,14 +145,16 @@ class ListReader {
     const name = this.#before + this.#phrase.trim()
     const found =
       this.#angle === undefined
-        ? { email: this.#is_split ? "" : this.#bare, name: nameOf(this.#comment) }
-        : { email: withoutScheme(this.#angle), name: nameOf(name) ?? nameOf(this.#comment) }
+        ? { email: this.#is_split ? "" : plainAddress(this.#bare), name: nameOf(this.#comment) }
+        : { email: plainAddress(this.#angle), name: nameOf(name) ?? nameOf(this.#comment) }
     const is_empty = this.#angle === undefined && this.#bare === ""
     const has_address = isAddress(found.email)
+    if (found.email !== (this.#angle ?? this.#bare)) this.#is_plain = false
     if (has_address) this.#mailboxes.push(found)
     else if (!is_empty) this.#addUnmarked()
     const is_name = this.#angle === undefined && !/[@"]/.test(name) && sign === ","
-    this.#before = is_name && !has_address && !is_empty ? `${name}, ` : ""
+    const is_short = name.length <= MAX_BEFORE
+    this.#before = is_name && is_short && !has_address && !is_empty ? `${name}, ` : ""
     this.#begin()
   }
 
@@ -144,8 +162,8 @@ class ListReader {
   #addUnmarked() {
     this.#is_plain = false
     const words = `${this.#phrase} ${this.#angle ?? ""}`.split(/[\s<>]+/)
-    const emails = words.map(withoutScheme).filter(isAddress)
-    const others = words.filter((word) => !isAddress(withoutScheme(word)))
+    const emails = words.map(plainAddress).filter(isAddress)
+    const others = words.filter((word) => !isAddress(plainAddress(word)))
     const name = emails.length === 1 ? nameOf(others.join(" ")) : null
     for (const email of emails) this.#mailboxes.push({ email, name: name ?? nameOf(this.#comment) })
   }
@@ -163,8 +181,15 @@ class ListReader {
 
 const isAddress = (text: string): boolean => sendableForm(text) !== undefined
 
-/** Some programs write the address of a link. */
-const withoutScheme = (address: string): string => address.replace(/^mailto:/i, "")
+/** An address is shorter (RFC 5321, 4.5.3.1.3), also with what is written around it. */
+const MAX_WRITTEN = 400
+const MAX_BEFORE = 200
+
+/** Some programs write the address of a link, or put the address in signs of their own. */
+function plainAddress(text: string): string {
+  if (text.length > MAX_WRITTEN || isAddress(text)) return text
+  return /^['[]*(?:(?:mailto|smtp):)?['[]*([^?'\]]+)/i.exec(text)?.[1] ?? text
+}
 
 /** Where the angle bracket closes, outside quoted text. */
 function closing(text: string, from: number): number {

@@ -23,9 +23,9 @@ export function textOf(bytes: Uint8Array, label = "", clues: TextClues = {}): st
     return buffer.toString("latin1")
   const marked = charsetOfMark(buffer)
   if (marked !== undefined) return decoded(buffer, marked)
-  if (is_ascii || charset === ISO_2022) {
+  if (is_ascii || charset.startsWith(ISO_2022)) {
     const source = buffer.toString("latin1")
-    if (DESIGNATION.test(source)) return fromIso2022(source)
+    if (DESIGNATION.test(source) || charset === KOREAN) return fromIso2022(source, charset)
   }
   if (isUtf8(buffer) && !isOwnForm(buffer, charset)) return decoded(buffer, "utf-8")
   if (isNamed(charset)) return named(buffer, charset, clues)
@@ -37,7 +37,7 @@ const isNamed = (charset: string) => charset !== "" && charset !== "utf-8" && ch
 
 /** The label stands, unless html that names another charset fits it better. */
 function named(bytes: Buffer, charset: string, clues: TextClues): string {
-  if (charset === ISO_2022) return byEvidence(bytes, "", { nearby: () => japanese(bytes) })
+  if (charset.startsWith(ISO_2022)) return byEvidence(bytes, "", { nearby: () => japanese(bytes) })
   const text = decoded(bytes, charset)
   const other = clues.is_html && text.includes(LOST) ? charsetInHtml(bytes) : ""
   const better = isNamed(other) ? decoded(bytes, other) : text
@@ -60,9 +60,10 @@ const LOST = "\ufffd"
 const ESCAPE = 0x1b
 const LATIN = "windows-1252"
 const ISO_2022 = "iso-2022"
+const KOREAN = "iso-2022-kr"
 
 /** ASCII bytes mean something else in these. */
-const SHIFTED = new Set([ISO_2022, "hz", "utf-7", "utf-7-imap", "utf-16", "utf-16le"])
+const SHIFTED = new Set([ISO_2022, KOREAN, "hz", "utf-7", "utf-7-imap", "utf-16", "utf-16le"])
 for (const wide of ["utf-16be", "utf-32", "utf-32le", "utf-32be"]) SHIFTED.add(wide)
 
 /** Two letters in one of these may be UTF-8 by chance. */
@@ -73,7 +74,8 @@ const MOST_CHANCE = 2
 /** Whether bytes that are valid UTF-8 are what the label says all the same. */
 function isOwnForm(bytes: Buffer, charset: string): boolean {
   if (charset === "hz" || charset.startsWith("utf-7")) return isAscii(bytes)
-  if (SHIFTED.has(charset)) return charset !== ISO_2022 && bytes.includes(0)
+  if (charset.startsWith(ISO_2022)) return false
+  if (SHIFTED.has(charset)) return bytes.includes(0)
   if (!AMBIGUOUS.test(charset) || decoded(bytes, charset).includes(LOST)) return false
   let continued = 0
   for (const byte of bytes.subarray(0, 1_000)) if ((byte & 0xc0) === 0x80) continued++
@@ -103,10 +105,17 @@ function charsetInHtml(html: Buffer): string {
   return ""
 }
 
-/** The first charset that a message names anywhere and that says more than ASCII and UTF-8. */
-export function charsetNear(message: Buffer): string {
-  const start = message.toString("latin1", 0, SEARCHED_BYTES)
-  for (const [, label = ""] of start.matchAll(/\bcharset\s{0,20}=([^\r\n>]{1,60})/gi))
+/** The first charset that a message names anywhere and that says more than ASCII and UTF-8. It is looked for once. */
+export function charsetNear(message: Buffer): () => string {
+  let found: string | undefined
+  return () => {
+    found ??= firstNamed(message.toString("latin1", 0, SEARCHED_BYTES))
+    return found
+  }
+}
+
+function firstNamed(text: string): string {
+  for (const [, label = ""] of text.matchAll(/\bcharset\s{0,20}=([^\r\n>]{1,60})/gi))
     if (isNamed(charsetOf(label))) return label
   return ""
 }
@@ -115,34 +124,36 @@ export function charsetNear(message: Buffer): string {
 const japanese = (bytes: Buffer): string =>
   ["euc-jp", "shift_jis"].find((one) => !decoded(bytes, one).includes(LOST)) ?? ""
 
-/** Names in use that neither decoder knows; the first that fits. `$1` is of the pattern. */
+/** Names in use that neither decoder knows, without `x-` and `cs`; the first that fits. `$1` is of the pattern. */
 const ALIASES: [RegExp, string][] = [
-  [/^(?:x-)?(?:utf[-_]?8|cp65001|65001$|unicode-1-1-utf-8)/, "utf-8"],
+  [/^(?:utf[-_]?8(?!\d)|cp65001|65001$|unicode-[12]-[01]-utf-8)/, "utf-8"],
   [/^(?:us-?)?ascii$|^ansi_x3|^iso646-us$|^iso-ir-6$|unknown|^[78]-?bit|^binary$|^default$/, ""],
-  [/^(?:cs)?iso-?2022|^jis7?$|^(?:x-)?cp5022\d|^jis_encoding/, ISO_2022],
-  [/^hz\b/, "hz"],
-  [/^(?:utf[-_]?7$|(?:x-)?unicode-[12]-[01]-utf-7|csunicode11utf7|cp65000)/, "utf-7"],
-  [/^(?:unicode|(?:cs)?ucs-?2|iso-10646-ucs-2)$/, "utf-16"],
-  [/^(?:x-)?(?:utf[-_]?(16|32)[-_]?(le|be)?)$/, "utf-$1$2"],
-  [/^(?:x-)?euc-?jp|^cp51932|^ujis|^cseucpkd|^extended_unix_code_packed/, "euc-jp"],
+  [/^iso-?2022-?kr|^cp50225/, KOREAN],
+  [/^iso-?2022|^jis7?$|^cp502\d\d|^jis_encoding/, ISO_2022],
+  [/^hz\b|^cp52936/, "hz"],
+  [/^utf[-_]?7$|^unicode-[12]-[01]-utf-7|^unicode11utf7|^cp65000/, "utf-7"],
+  [/^(?:unicode|ucs-?2|iso-10646-ucs-2)$/, "utf-16"],
+  [/^(?:cp1200|ucs-?2-?le)$/, "utf-16le"],
+  [/^cp1201$/, "utf-16be"],
+  [/^(?:cp12000|(?:iso-10646-)?ucs-?4)$/, "utf-32"],
+  [/^utf[-_]?(16|32)[-_]?(le|be)?$/, "utf-$1$2"],
+  [/^euc[-_]?jp|^cp51932|^ujis|^eucpkd|^extended_unix_code_packed/, "euc-jp"],
   [
-    /^(?:x-)?(?:s-?jis|shift[-_]?jis|(?:cp|ms|win|windows-?|ibm)932|windows-31j|x?-?mac-japanese)/,
+    /^(?:s-?jis|shift[-_]?jis|(?:cp|ms|win|windows-?|ibm-?)9[34][23]|windows-?31j|mac-japanese)/,
     "shift_jis",
   ],
   [
-    /^(?:x-)?(?:(?:cp|ms|windows-?)936|euc-?cn|gbk|gb2312|gb_?18030|mac-(?:simp-chinese|chinesesimp))/,
+    /^(?:(?:cp|ms|windows-?)936|cp54936|euc-?cn|gbk|gb2312|gb_?18030|mac-(?:simp-c|c)hinese)/,
     "gb18030",
   ],
-  [/^(?:x-)?(?:(?:cp|ms|windows-?)949|uhc|euc-?kr|ks_?c|ksc|mac-korean)/, "euc-kr"],
-  [
-    /^(?:x-x-|x-)?(?:(?:cp|ms|windows-?)95[01]|big-?5|cn-big5|mac-(?:trad-chinese|chinesetrad))/,
-    "big5",
-  ],
-  [/^x-mac-ce$|^mac-centraleurope|^x-mac-centraleurroman/, "maccenteuro"],
-  [/^x-mac-(greek|turkish|croatian|romanian?|icelandi?c?|thai)$/, "mac$1"],
-  [/^(?:x-)?(?:cp|win|windows)[-_]?(125\d)/, "windows-$1"],
+  [/^(?:(?:cp|ms|windows-?)949|cp51949|uhc|euc[-_]?kr|ks_?c|mac-korean)/, "euc-kr"],
+  [/^(?:(?:cp|ms|windows-?)95[01]|mac-trad-chinese)|big-?5/, "big5"],
+  [/^mac-(?:ce$|centraleurope)/, "maccenteuro"],
+  [/^mac-(greek|turkish|croatian|romania|iceland|thai)/, "mac$1"],
+  [/^(?:cp|win|windows|ibm)[-_]?(125\d)/, "windows-$1"],
   [/^(?:dos|ibm|pc|oem|cp)[-_]?0*(437|7\d\d|8\d\d)/, "cp$1"],
-  [/^(?:iso)?[-_]?8859[-_]?(\d\d?)(?!\d)(?:.*(-[ie])$)?/, "iso-8859-$1"],
+  [/^cp10000$/, "macintosh"],
+  [/^(?:iso|utf)?[-_]?8859[-_]?(\d\d?)(?!\d)(?:.*(-[ie])$)?/, "iso-8859-$1"],
 ]
 
 const known = new Map<string, string>()
@@ -155,9 +166,15 @@ const MOST_KNOWN = 1_000
 function charsetOf(label: string): string {
   const found = known.get(label)
   if (found !== undefined) return found
-  const name = /[a-z0-9][^\s"'();,<>]*/i.exec(label.slice(0, 80))?.[0].toLowerCase() ?? ""
-  const [pattern, meant] = ALIASES.find(([one]) => one.test(name)) ?? [/^.*$/, name]
-  const charset = canonicalName(name.replace(new RegExp(`(?:${pattern.source}).*`), meant))
+  const name =
+    /[a-z0-9][^\s"'();,<>]*/i
+      .exec(label.slice(0, 80).replace(/^\s*=?3D/i, ""))?.[0]
+      .toLowerCase() ?? ""
+  const bare = name.replace(/^(?:x-x-|x-|cs)/, "")
+  const [pattern, meant] = ALIASES.find(([one]) => one.test(bare)) ?? []
+  const charset = pattern
+    ? canonicalName(bare.replace(new RegExp(`^.*?(?:${pattern.source}).*`), meant ?? ""))
+    : canonicalName(name) || canonicalName(bare)
   if (known.size >= MOST_KNOWN) known.clear()
   known.set(label, charset)
   return charset
@@ -202,10 +219,10 @@ const DESIGNATION = /\x1b(?:\$[@AB]|\$[()][@-GO-Q]|\([IJ])/
  * Text of the ISO-2022 family, piece by piece between its escapes. Pieces of two bytes a character are
  * those of an EUC charset without the high bits.
  */
-function fromIso2022(source: string): string {
+function fromIso2022(source: string, label: string): string {
   const parts: string[] = []
   let charset = "" // of G0
-  let shifted = KATAKANA // of G1, which SO calls in
+  let shifted = label === KOREAN ? "euc-kr" : KATAKANA // of G1, which SO calls in
   let is_out = false
   let from = 0
   const add = (to: number) => {

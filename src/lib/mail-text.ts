@@ -13,7 +13,7 @@ export const headerFields = (raw: Uint8Array): [name: string, value: string][] =
 /** The same with encoded words as they stand: in a list of addresses a word may hold a comma. */
 export function encodedFields(raw: Uint8Array): [name: string, value: string][] {
   const message = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
-  return splitHead(message, { is_part: false, nearby: () => charsetNear(message) }).fields
+  return splitHead(message, { is_part: false, nearby: charsetNear(message) }).fields
 }
 
 interface HeadPlace {
@@ -141,6 +141,7 @@ export const decodeWords = (text: string): string =>
 function fromQ(payload: string): Buffer {
   const plain = payload
     .replaceAll("_", " ")
+    .replace(/= +=?/g, "=") // a line end within an escape, or before one
     .replace(/=([0-9A-Fa-f]{2})/g, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)))
   return Buffer.from(plain, "latin1")
 }

@@ -56,12 +56,7 @@ export interface MailTree {
 export function readTree(raw: Uint8Array): MailTree {
   const tree: MailTree = { leaves: [], problem: null }
   const message = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
-  let near: string | undefined
-  const nearby = () => {
-    near ??= charsetNear(message)
-    return near
-  }
-  readPart(message, { fallback: "text/plain", depth: 0, nearby, is_again: false }, tree)
+  readPart(message, { fallback: "text/plain", depth: 0, nearby: charsetNear(message) }, tree)
   return tree
 }
 
@@ -70,8 +65,6 @@ interface PartPlace {
   fallback: string
   depth: number
   nearby: () => string
-  /** It is read for the second time. */
-  is_again: boolean
 }
 
 function readPart(part: Buffer, place: PartPlace, tree: MailTree) {
@@ -91,26 +84,18 @@ function readPart(part: Buffer, place: PartPlace, tree: MailTree) {
   readMultipart(leaf, { ...place, depth: depth + 1, fallback: inside }, tree)
 }
 
-/** Where its parts hold nothing, what stands outside of them counts. */
+/** Where its parts hold nothing, and other text looks like parts, the whole is text. */
 function readMultipart(leaf: MailLeaf, place: PartPlace, tree: MailTree) {
-  const { boundary } = leaf.params
   const before = tree.leaves.length
-  readAll(partsOf(leaf, boundary), place, tree)
-  if (isTooComplex(tree) || !tree.leaves.slice(before).every(isBlank)) return
-  const has_parts = tree.leaves.length > before
-  if (has_parts ? place.is_again || !hasOtherMarks(leaf) : isBlank(leaf)) return
-  tree.problem ??= "unmarked"
-  tree.leaves.length = before
-  if (has_parts) readAll(markedParts(leaf.encoded, undefined), { ...place, is_again: true }, tree)
-  if (tree.leaves.length === before) tree.leaves.push({ ...leaf, content_type: "text/plain" })
-}
-
-function readAll(parts: Iterable<Buffer>, place: PartPlace, tree: MailTree) {
   if (isTooComplex(tree)) return
-  for (const part of parts) {
+  for (const part of partsOf(leaf)) {
     readPart(part, place, tree)
     if (isTooComplex(tree)) return
   }
+  const parts = tree.leaves.slice(before)
+  if (!parts.every(isBlank) || (parts.length > 0 ? !hasOtherMarks(leaf) : isBlank(leaf))) return
+  tree.problem ??= "unmarked"
+  tree.leaves.push({ ...leaf, content_type: "text/plain" })
 }
 
 const isBlank = ({ encoded }: MailLeaf): boolean => !encoded.some((byte) => byte > 32)
@@ -143,7 +128,8 @@ const DELIMITER = /(?:^|\r\n)--([^\r\n]{1,200})\r\n(?:content|mime)-[a-z-]+[ \t]
 const SEARCHED_BYTES = 64 * 1024
 
 /** The parts of a multipart, which should not be encoded as a whole, but sometimes is. */
-function* partsOf(leaf: MailLeaf, boundary: string | undefined): Generator<Buffer> {
+function* partsOf(leaf: MailLeaf): Generator<Buffer> {
+  const { boundary } = leaf.params
   let is_read = false
   for (const part of markedParts(leaf.encoded, boundary)) {
     is_read = true
@@ -155,7 +141,7 @@ function* partsOf(leaf: MailLeaf, boundary: string | undefined): Generator<Buffe
 /** Where its boundary does not occur, the one that the body shows marks the parts. */
 function* markedParts(bytes: Uint8Array, boundary: string | undefined): Generator<Buffer> {
   const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const is_there = boundary && body.includes(`--${boundary}`)
+  const is_there = boundary?.trim() && body.includes(`--${boundary.trimEnd()}`)
   const shown = is_there
     ? boundary
     : DELIMITER.exec(body.toString("latin1", 0, SEARCHED_BYTES))?.[1]
@@ -198,17 +184,20 @@ function leafOf(
     disposition: disposition.value || null,
     filename: filename ? decodeWords(filename) : null,
     content_id: content_id || null,
-    encoding: encodingOf(fieldOf(fields, "content-transfer-encoding") ?? ""),
+    encoding: encodingOf(fields),
     encoded,
     nearby,
   }
 }
 
-/** By what it begins with, for it comes in quotes and with other words, too. */
-function encodingOf(value: string): string {
-  const name = value.replace(/[\s"';-]+/g, "").toLowerCase()
-  if (name.startsWith("base64")) return "base64"
-  return name.startsWith("quotedprintable") ? "quoted-printable" : PLAIN
+/** By what it begins with, for it comes in quotes and with other words, too. Of two the one that says something. */
+function encodingOf(fields: MailLeaf["fields"]): string {
+  for (const [field, value] of fields) {
+    const name = field === "content-transfer-encoding" ? value.replace(/[\s"';-]+/g, "") : ""
+    if (/^base64/i.test(name)) return "base64"
+    if (/^quotedprintable/i.test(name)) return "quoted-printable"
+  }
+  return PLAIN
 }
 
 /** As it stands, whichever bits it has. */
@@ -281,17 +270,27 @@ function joined(list: ParameterPiece[]): string {
   return textOf(Buffer.concat(parts), charset)
 }
 
+/** What should be in percent, but is not, is UTF-8. */
 const octets = (text: string): Buffer =>
   Buffer.from(
-    text.replace(/%([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16))),
+    Buffer.from(text)
+      .toString("latin1")
+      .replace(/%([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16))),
     "latin1",
   )
 
 /** The content of a leaf, decoded. What an encoding cannot mean is left out, as mail programs do. */
 export function contentOf({ encoding, encoded }: Pick<MailLeaf, "encoding" | "encoded">): Buffer {
   const bytes = Buffer.from(encoded.buffer, encoded.byteOffset, encoded.byteLength)
-  if (encoding === "base64") return fromBase64(bytes.toString("latin1"))
+  if (encoding === "base64") return isBase64(bytes) ? fromBase64(bytes.toString("latin1")) : bytes
   return encoding === "quoted-printable" ? fromQuotedPrintable(bytes) : bytes
+}
+
+/** Text that only claims it has other signs in its first line, and many. */
+function isBase64(bytes: Buffer): boolean {
+  const start = bytes.toString("latin1", 0, 1_000).trimStart()
+  const signs = start.replace(/[a-z0-9+/=\r\n]+/gi, "").length
+  return signs * 10 <= start.length || /^[a-z0-9+/=]*(?:\r\n|$)/i.test(start)
 }
 
 /**

@@ -26,6 +26,9 @@ const FROM: [string, string[]][] = [
   ["(ceo <ceo@bank.test>", ["bank.test"]],
   ["undisclosed-recipients:;", []],
   ["MAILER-DAEMON", []],
+  // Those that the record shows are among them.
+  ["ceo@bank.test eve@a.test", ["a.test", "bank.test"]],
+  ['=?x?q?"?= <ceo@bank.test>, x" <eve@a.test>', ["a.test", "bank.test"]],
   ["=?utf-8?q?ceo=40bank.test?=", []],
   ["", []],
 ]

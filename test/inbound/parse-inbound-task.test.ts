@@ -117,6 +117,8 @@ describe("a damaged mail is read as far as it goes", () => {
     ["Content-Type:\n\nhi", { text: "hi" }],
     ["Content-Type: text; charset=koi8-r\n\n\xf0", { text: "П" }],
     ['Content-Transfer-Encoding: "Base64";\n\naGk=', { text: "hi" }],
+    ["Content-Transfer-Encoding: base64\n\nHi, it is (not) so.", { text: "Hi, it is (not) so." }],
+    ["Content-Transfer-Encoding: 7bit\nContent-Transfer-Encoding: base64\n\naGk=", { text: "hi" }],
     ["Subject: a\nhi\nthere", { text: "hi\nthere", subject: "a" }],
     ["Subject: a\nno field\nX-A: b\n\nhi", { text: "hi", subject: "a" }],
     ["Subject: \xf0\n\n--x\nContent-Type: text/plain; charset=koi8-r\n", { subject: "П" }],

@@ -61,8 +61,16 @@ test.each([
   ["=?utf-8?Q?Doe, J=C3=B6rg?= <ann@example.test>", "Doe, Jörg"],
   ["=?windows-31j?B?7uCLtA==?= <ann@example.test>", "髙橋"],
   ["Ann Doe ann@example.test", "Ann Doe"],
+  ["Ann [mailto:ann@example.test]", "Ann"],
+  ["Ann <<ann@example.test>>", "Ann"],
+  ["\"Ann\" <'ann@example.test'>", "Ann"],
+  ["Re: Ann <ann@example.test>", "Re: Ann"],
 ])("%p has the name %p", (text, name) => {
   expect(readAddressList(text).mailboxes).toEqual([{ email: "ann@example.test", name }])
+})
+
+test("an address that is not written as one is read, and is not plain", () => {
+  expect(readAddressList("<mailto:ann@example.test>").is_plain).toBe(false)
 })
 
 test("a name has no control characters and keeps whole characters", () => {
