@@ -173,7 +173,7 @@ const isLine = (text: string, most: number) =>
 
 const MOST_TAGS = 10
 const MAX_TAG = 100
-const MOST_HEADERS = 25
+export const MOST_HEADERS = 25
 const MAX_HEADER_VALUE = 998
 const HEADER_NAME = /^[A-Za-z0-9-]{1,76}$/
 

@@ -137,7 +137,7 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
     ...(["GET", "POST"] as const).map((method) =>
       route({
         ...projectRow(method, `${ONE}/events`, "email:read"),
-        summary: "List the events of an email, oldest first",
+        summary: `List the events of an email, oldest first${method === "POST" ? ", by POST" : ""}`,
         description:
           "The first 1,000 events. Each has the answer of the other side. `type` is the type of the webhook event. " +
           "GET and POST give the same answer.",
@@ -148,7 +148,7 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
     ...(["GET", "POST"] as const).map((method) =>
       route({
         ...projectRow(method, `${ONE}/tracking`, "email:read"),
-        summary: "Show the openings and clicks of an email",
+        summary: `Show the openings and clicks of an email${method === "POST" ? ", by POST" : ""}`,
         description:
           "Counts what mail programs, scanners and people loaded. `human` and `unique` are about people only. " +
           "Hits appear after a few seconds. GET and POST give the same answer.",

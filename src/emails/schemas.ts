@@ -1,5 +1,13 @@
 import { Type as t } from "@sinclair/typebox"
-import { aliasOf, notOffered, oneOf, optionalText, orNull } from "../http/field-schemas"
+import {
+  aliasOf,
+  metadataObject,
+  notBoth,
+  notOffered,
+  oneOf,
+  optionalText,
+  orNull,
+} from "../http/field-schemas"
 import { dateFilters, pageQuery } from "../http/page"
 import {
   anything,
@@ -17,7 +25,7 @@ import { CATEGORY_SLUG } from "../lib/text"
 import { scheduledAt } from "../messages/schemas"
 import type { Status } from "../messages/tables"
 import { hitSummary, trackingChoice } from "../tracking/schemas"
-import { contentFields, NOT_OFFERED } from "./fields"
+import { contentFields, MOST_HEADERS, NOT_OFFERED } from "./fields"
 import { SendWarnings } from "./render-email"
 
 export const STATUSES: Status[] = [
@@ -33,27 +41,32 @@ export const STATUSES: Status[] = [
 const mailbox = t.Object({ email: t.String(), name: t.Optional(t.Union([t.String(), t.Null()])) })
 export const address = t.Union([t.String({ maxLength: 998 }), mailbox])
 
-const bytes = t.Array(t.Integer({ minimum: 0, maximum: 255 }))
+const bytes = t.Array(t.Integer({ minimum: 0, maximum: 255 }), { maxItems: 10_485_760 })
 
 export const attachments = t.Optional(
   t.Array(
-    t.Object({
-      filename: t.String({ maxLength: 255 }),
-      content: t.Optional(
-        t.Union([t.String(), bytes, t.Object({ type: t.Literal("Buffer"), data: bytes })], {
-          description:
-            "The file in strict base64, or its bytes as numbers. Give `content` or `path`.",
+    t.Object(
+      {
+        filename: t.String({ maxLength: 255 }),
+        content: t.Optional(
+          t.Union([t.String(), bytes, t.Object({ type: t.Literal("Buffer"), data: bytes })], {
+            description:
+              "The file in strict base64, or its bytes as numbers. Give `content` or `path`.",
+          }),
+        ),
+        path: optionalText({
+          description: "https:// URL of a file of at most 10 MB. The server fetches it at once.",
         }),
-      ),
-      path: optionalText({
-        description: "https:// URL of a file of at most 10 MB. The server fetches it at once.",
-      }),
-      content_type: optionalText({ description: "Without it, the ending of `filename` says it." }),
-      content_id: optionalText({
-        description: "Makes the file an inline part, to which html refers as `cid:…`.",
-      }),
-      inline_content_id: aliasOf("content_id", t.String()),
-    }),
+        content_type: optionalText({
+          description: "Without it, the ending of `filename` says it.",
+        }),
+        content_id: optionalText({
+          description: "Makes the file an inline part, to which html refers as `cid:…`.",
+        }),
+        inline_content_id: aliasOf("content_id", t.String()),
+      },
+      notBoth("content", "path"),
+    ),
     {
       maxItems: 50,
       description: "Decoded attachments, `html` and `text` together may have at most 10 MB.",
@@ -95,12 +108,11 @@ export const SendEmail = t.Object({
     ]),
   ),
   metadata: t.Optional(
-    t.Record(t.String({ maxLength: 64 }), t.Unknown(), {
-      description: "Your own data, at most 50 keys and 16 KiB. Reads return it; it is not sent.",
-    }),
+    metadataObject("Your own data, at most 50 keys and 16 KiB. Reads return it; it is not sent."),
   ),
   headers: t.Optional(
     t.Record(t.String(), t.String({ maxLength: 998 }), {
+      maxProperties: MOST_HEADERS,
       description:
         "At most 25 further headers. Headers that the service writes itself are refused.",
     }),

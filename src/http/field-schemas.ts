@@ -62,6 +62,19 @@ const MOST_KEYS = 50
 const LONGEST_KEY = 64
 const MOST_BYTES = 16_384
 
+/** What the caller gives along. `checkMetadata` has its limits. */
+export const metadataObject = (description: string) =>
+  t.Record(t.String(), t.Unknown(), {
+    description,
+    maxProperties: MOST_KEYS,
+    propertyNames: { maxLength: LONGEST_KEY },
+  })
+
+/** Of an object in which one of two fields may stand. */
+export const notBoth = (one: string, other: string) => ({
+  not: { properties: { [one]: {}, [other]: {} }, required: [one, other] },
+})
+
 /** Problems with what the caller gives along (contract 00, section 2). */
 export function checkMetadata(metadata: object, problems: Problems): void {
   const keys = Object.keys(metadata)

@@ -111,7 +111,7 @@ function decodeFiles(value: unknown): void {
 
 const MAX_DEPTH = 64
 export const MAX_KEYS = 10_000
-const MAX_VALUES = 100_000
+export const MAX_VALUES = 100_000
 
 const QUOTE = 0x22
 const COMMA = 0x2c

@@ -1,6 +1,6 @@
 import { type TSchema, Type as t } from "@sinclair/typebox"
 import type { EventField } from "../events/event-fields"
-import { API_VERSION, type EventType, eventTypes } from "../events/registry"
+import { API_VERSION, builtEventTypes, type EventType } from "../events/registry"
 import { EXAMPLE_ID, EXAMPLE_TIME, time } from "../lib/record-fields"
 import { header, reference } from "./openapi-components"
 
@@ -88,6 +88,7 @@ export const TEXTS: Record<string, string> = {
   "text/plain": '_dmarc 3600 IN TXT "v=DMARC1; p=none"\n',
   "text/csv": "id,channel,address,reason\r\n…,email,ann@example.com,bounce\r\n",
   "text/html": "<!doctype html>…",
+  "image/gif": "GIF89a…",
   "message/rfc822": "From: hello@example.com\r\nTo: ann@example.com\r\n\r\nThank you.\r\n",
   "*/*": "%PDF-1.7 …",
 }
@@ -129,7 +130,7 @@ export function eventDescriptions() {
     return reference("schemas", name)
   }
   const webhooks: Record<string, object> = {}
-  for (const type of eventTypes) {
+  for (const type of builtEventTypes) {
     const name = `${pascal(type.type)}Event`
     schemas[name] = envelopeSchema(type, dataOf(type))
     webhooks[type.type] = { post: operationOf(type, reference("schemas", name)) }

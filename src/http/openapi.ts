@@ -1,6 +1,7 @@
 import { type TSchema, Type as t } from "@sinclair/typebox"
 import { needOf } from "./authorize"
 import { curlExample, exampleRequest, pathField } from "./example-request"
+import { MAX_KEYS, MAX_VALUES } from "./json"
 import * as shared from "./openapi-components"
 import { eventDescriptions, type Schema, SchemaComponents, TEXTS } from "./openapi-schemas"
 import type { AnyRoute, CallerKind } from "./route"
@@ -136,17 +137,33 @@ function operationId({ method, path }: AnyRoute): string {
   return method.toLowerCase() + capital.join("")
 }
 
-/** The first word behind `/v1`; what lives outside is about the server itself. */
-function tagOf({ path }: AnyRoute): string {
+/** The first word behind `/v1`; what lives outside is in mail, or about the server itself. */
+function tagOf({ path, page }: AnyRoute): string {
+  if (page) return "links"
   const [, version, area = ""] = path.split("/")
   return version === "v1" && !/^(health|openapi)/.test(area) ? area : "server"
 }
 
 /** An absent body counts as `{}`, so it is required only where that would not do. */
-function bodyOf({ body, example }: AnyRoute, schemas: SchemaComponents) {
+function bodyOf(route: AnyRoute, schemas: SchemaComponents) {
+  const { body, example, most_keys = MAX_KEYS } = route
   if (!body) return undefined
   const required = body.type !== "object" || ((body.required ?? []) as string[]).length > 0
-  return { required, content: { "application/json": { schema: schemas.show(body), example } } }
+  const schema = bounded(schemas.show(body), most_keys)
+  return { required, content: { "application/json": { schema, example } } }
+}
+
+/** Where a list or a free object has no limit of its own, that of the whole body is told. */
+function bounded<Part>(part: Part, most_keys: number): Part {
+  if (Array.isArray(part)) return part.map((one) => bounded(one, most_keys)) as Part
+  if (typeof part !== "object" || part === null) return part
+  const inner = Object.entries(part).map(([name, value]) => [name, bounded(value, most_keys)])
+  const types = [(part as Schema).type].flat()
+  const limits = {
+    ...(types.includes("array") && { maxItems: MAX_VALUES }),
+    ...(types.includes("object") && !("properties" in part) && { maxProperties: most_keys }),
+  }
+  return { ...limits, ...Object.fromEntries(inner) }
 }
 
 const NO_CONTENT: Record<number, string> = {
@@ -298,6 +315,7 @@ const TAGS: Record<string, string> = {
   "inbound-routes": "What happens with mail to an address.",
   invitations: "Invitations to an account, for the invited person.",
   jobs: "Long work that continues after the server answered its request.",
+  links: "The addresses in mail: unsubscribing, preferences, openings and clicks.",
   mailbox: "The embedded mailbox, which takes mail to `mailbox.test`.",
   password: "A new password for people that forgot theirs.",
   projects: "Projects of an account, and their members.",

@@ -28,7 +28,15 @@ import { isResendClient } from "./resend-client"
 import type { AnyRoute, Call, RouteAnswer } from "./route"
 import type { ServerHealth } from "./server-health"
 import { requireUpgrade, Sockets, type SocketTimes, Upgrade, type Upgrader } from "./sockets"
-import { asksForPage, clientAddress, looksOf, pathOf, shownAnyway, shownPath } from "./target"
+import {
+  absence,
+  asksForPage,
+  clientAddress,
+  hiddenByLiterals,
+  looksOf,
+  pathOf,
+  shownPath,
+} from "./target"
 import { readBody, readSearch } from "./validate"
 
 const TIME_LIMIT_MILLISECONDS = 30_000
@@ -81,6 +89,12 @@ export function mountRoutes(app: Elysia, routes: AnyRoute[], options: RequestHan
     app.route(route.method, path, answer as never)
     if (route.method === "GET") app.route("HEAD", path, answer as never)
   }
+  for (const { method, path } of hiddenByLiterals(routes)) {
+    const answer = ({ request, server }: Context) =>
+      handler.absent(request, server, reasonFor(request))
+    for (const one of method === "GET" ? ["GET", "HEAD"] : [method])
+      app.route(one, routerPath(path), answer as never)
+  }
   for (const [path, rows] of Map.groupBy(routes.filter(isForBrowsers), ({ path }) => path)) {
     const answer = ({ request, server }: Context) =>
       handler.answerPreflight(rows, request, server) ??
@@ -103,28 +117,6 @@ interface Context {
   /** Absent where the path has none. */
   params: Record<string, string | null> | undefined
   server: Upgrader | null
-}
-
-/** Says why there is no answer: no such path, or a path that names its methods in `Allow`. */
-function absence(routes: AnyRoute[]) {
-  const shapes = routes.map(({ method, path }) => {
-    const form = path.replaceAll(".", "\\.").replaceAll(/\{\w+\}/g, "[^/]+")
-    return { method, shape: new RegExp(`^${form}$`) }
-  })
-  return (request: Request): ApiError => {
-    const pathname = pathOf(request)
-    const allowed = shapes.filter(({ shape }) => shape.test(pathname)).map(({ method }) => method)
-    const shown = shownAnyway(routes, pathname)
-    if (allowed.length === 0)
-      return new ApiError(
-        "not_found",
-        `There is no path ${shown}. The reference at /docs has all paths.`,
-      )
-
-    const all = [...new Set(allowed.includes("GET") ? [...allowed, "HEAD"] : allowed)].join(", ")
-    const message = `${shown} does not accept ${request.method}. It accepts ${all}.`
-    return new ApiError("not_found", message, {}, { headers: { allow: all } })
-  }
 }
 
 interface State extends Admission {

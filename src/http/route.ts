@@ -80,6 +80,8 @@ interface Route<
   errors?: readonly (ErrorCode | readonly [ErrorCode, number])[]
   /** A page for people, no part of the API: its body is a form, and this shows its refusals. */
   page?: (error: ApiError) => Response
+  /** Mail has the address of this page, so it is described all the same. */
+  described?: true
   /**
    * Only pages of this server may call it: it reads or sets their cookie. No part of the API, and
    * not described.
@@ -187,6 +189,10 @@ export interface AnyRoute extends Omit<Route, "handle" | "prove" | "read"> {
   prove?: (params: Record<string, string>) => Promise<void>
   handle: (call: Call<never, never, never>) => Eventually<RouteAnswer>
 }
+
+/** Whether the OpenAPI document and the reference have it. */
+export const isDescribed = ({ page, own_page, described }: AnyRoute): boolean =>
+  described ?? (page === undefined && !own_page)
 
 /**
  * Gives the handler the types of its path, body and query, and holds its answer against the

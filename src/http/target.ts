@@ -1,4 +1,5 @@
 import ipaddr from "ipaddr.js"
+import { ApiError } from "../core/errors"
 import { isAddress, isWithin } from "../lib/ip-ranges"
 import type { AnyRoute } from "./route"
 
@@ -103,6 +104,44 @@ function beginsLike({ path, credentials = [] }: Declared, parts: string[]): bool
   const first = names.findIndex((name) => credentials.includes(name.slice(1, -1)))
   const begins = names.slice(0, first)
   return first > 0 && begins.every((name, at) => name.startsWith("{") || name === parts[at])
+}
+
+/** Each row with the form of its path, and the number of its parameters. */
+const shapesOf = (routes: AnyRoute[]) =>
+  routes.map(({ method, path }) => {
+    const form = path.replaceAll(".", "\\.").replaceAll(/\{\w+\}/g, "[^/]+")
+    return { method, path, shape: new RegExp(`^${form}$`), parameters: path.split("{").length - 1 }
+  })
+
+/** Methods that a literal path does not have, and a path with a parameter in its place has: the literal wins. */
+export function hiddenByLiterals(routes: AnyRoute[]) {
+  const open = shapesOf(routes).filter(({ parameters }) => parameters > 0)
+  return [...Map.groupBy(routes, ({ path }) => path)].flatMap(([path, rows]) => {
+    const own = new Set(rows.map(({ method }) => method))
+    const others = open.filter((one) => one.path !== path && one.shape.test(path))
+    return others.filter(({ method }) => !own.has(method)).map(({ method }) => ({ method, path }))
+  })
+}
+
+/** Says why there is no answer: no such path, or a path that names its methods in `Allow`. */
+export function absence(routes: AnyRoute[]) {
+  const shapes = shapesOf(routes)
+  return (request: Request): ApiError => {
+    const pathname = pathOf(request)
+    const found = shapes.filter(({ shape }) => shape.test(pathname))
+    const fewest = Math.min(...found.map(({ parameters }) => parameters))
+    const literal = found.filter(({ parameters }) => parameters === fewest)
+    const allowed = literal.map(({ method }) => method)
+    const shown = shownAnyway(routes, pathname)
+    if (allowed.length === 0)
+      return new ApiError(
+        "not_found",
+        `There is no path ${shown}. The reference at /docs has all paths.`,
+      )
+    const all = [...new Set(allowed.includes("GET") ? [...allowed, "HEAD"] : allowed)].join(", ")
+    const message = `${shown} does not accept ${request.method}. It accepts ${all}.`
+    return new ApiError("not_found", message, {}, { headers: { allow: all } })
+  }
 }
 
 /** How a credential of a route looks inside of any text; its first group may be shown. */

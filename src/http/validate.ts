@@ -164,7 +164,8 @@ function asProblem(error: ValueError): [string, string, string] {
   if (MISSING.includes(error.type)) return [path, "required", "The field is required."]
   const broken = brokenRule(error)
   if (broken) return [path, ...broken]
-  return [path, "invalid", wordsFor(error)]
+  const is_crowded = error.type === ValueErrorType.ObjectMaxProperties
+  return [path, is_crowded ? "too_many" : "invalid", wordsFor(error)]
 }
 
 const brokenRule = ({ schema, value }: ValueError) =>
@@ -205,6 +206,7 @@ const RULES: Partial<Record<ValueErrorType, (schema: TSchema) => string>> = {
   [ValueErrorType.NumberMaximum]: bounds,
   [ValueErrorType.ArrayMinItems]: ({ minItems }) => `have at least ${items(minItems)}`,
   [ValueErrorType.ArrayMaxItems]: ({ maxItems }) => `have at most ${items(maxItems)}`,
+  [ValueErrorType.ObjectMaxProperties]: ({ maxProperties }) => `have at most ${maxProperties} keys`,
   [ValueErrorType.StringPattern]: patternRule,
 }
 

@@ -37,8 +37,7 @@ export function reportIn<Report>(
     begins.test(Buffer.from(content.subarray(0, 200)).toString("latin1"))
   const isUsual = ({ content_type, filename, params }: MailPart) =>
     typed.test(content_type) || named.test(filename ?? params.name ?? "")
-  const found = parts.filter(fits)
-  const sorted = [...found.filter(isUsual), ...found.filter((part) => !isUsual(part))]
+  const sorted = parts.filter(fits).sort((a, b) => Number(isUsual(b)) - Number(isUsual(a)))
   for (const { content } of sorted.slice(0, MOST_CANDIDATES)) {
     const bytes = expanded(content, limits, entry)
     const report = bytes && read(bytes)

@@ -17,10 +17,15 @@ const TITLE_PART = 4
 const WORD = 2
 const PART = 1
 
-/** The entries with every word of the query, the best first. At most 30. */
+/** They stand in every text. */
+const SMALL = /^(?:a|an|and|do|for|from|how|i|in|is|of|on|or|the|to|what|with)$/
+
+/** The entries with every word of the query, also in the singular, the best first. At most 30. */
 export function searchReference(entries: readonly SearchEntry[], query: string): SearchEntry[] {
-  const words = wordsOf(query)
-  if (words.length === 0) return []
+  const all = wordsOf(query)
+  if (all.length === 0) return []
+  const large = all.filter((word) => !SMALL.test(word))
+  const words = (large.length > 0 ? large : all).map((word) => word.replace(/(?<=\p{L}{3})s$/u, ""))
   const whole = query.trim().toLowerCase()
   return entries
     .map((entry) => ({ entry, worth: worthOf(entry, words, whole) }))
@@ -47,6 +52,6 @@ function worthOf({ title, words: text }: SearchEntry, words: string[], whole: st
 function worthOfWord(title: string, text: string, word: string): number {
   const at = title.indexOf(word)
   if (at >= 0) return at === 0 || title[at - 1] === " " ? TITLE_WORD : TITLE_PART
-  if (` ${text} `.includes(` ${word} `)) return WORD
+  if (` ${text} `.includes(` ${word} `) || ` ${text} `.includes(` ${word}s `)) return WORD
   return text.includes(word) ? PART : 0
 }

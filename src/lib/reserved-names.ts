@@ -9,6 +9,9 @@ export const RESERVED_NAMES: ReadonlySet<string> = new Set([
   "user",
 ])
 
+/** What `reservedProblem` refuses, as JSON Schema says it. */
+export const NO_PATH_NAME = { enum: [...RESERVED_NAMES, ".", ".."] }
+
 /**
  * What is wrong with a name that no path can hold; undefined for every other one. Steps of a path are resolved
  * before a request is sent, however they are encoded (URL Standard, 4.4).

@@ -6,7 +6,7 @@ const SILENT = new Set(["head", "template", "noscript", "svg"])
 /** Of the elements without tags in them, those that readers see. */
 const SEEN = new Set(["textarea", "xmp", "plaintext"])
 
-const LINE = new Set(["div", "section", "header", "footer", "article", "center", "dt", "dd"])
+const LINE = new Set(["div", "tr", "section", "header", "footer", "article", "center", "dt", "dd"])
 const PARAGRAPH = new Set(["p", "h1", "h2", "h3", "h4", "h5", "h6"])
 for (const name of ["pre", "dl", "form", "figure"]) PARAGRAPH.add(name)
 
@@ -34,169 +34,118 @@ export function textFromHtml(html: string): string {
 /** Deeper lists and quotations get no further marks. */
 const MOST_DEPTH = 6
 
-interface List {
-  is_ordered: boolean
-  next: number
-  items: number
-}
-
-interface TableRow {
-  /** Where its first line is. */
-  from: number
-  cells: number
-  /** Where the first line of the cell that is open is. */
-  cell_from: number
-  /** No cell has more than one line. */
-  is_plain: boolean
-}
+/** What comes between two texts: nothing, the end of a line, an empty line, the border of a table. */
+const [NONE, LINE_END, GAP, BORDER] = [0, 1, 2, 3]
 
 class Writer {
   #lines: string[] = []
-  /** The line that is written at the moment. */
   #line = ""
+  #prefix = ""
+  #line_depth = 0
+  /** What is due before the next text. */
+  #due = LINE_END
   /** The mark of a list item whose text follows. */
   #mark = ""
-  /** An empty line follows, within so many quotations. */
-  #gap: number | undefined
-  #lists: List[] = []
-  /** Those that are open, with the depth around them. */
+  #lists: { is_ordered: boolean; next: number; items: number }[] = []
+  /** The depth around each quotation that is open. */
   #quotations: number[] = []
   #depth = 0
-  #tables: (TableRow | undefined)[] = []
+  /** Of the row of a table; and whether the cell that is open has no text yet, or one line of it. */
+  #cells = 0
+  #is_empty_cell = false
+  #is_short_cell = true
   #link: { address: string; words: string } | undefined
 
   text(source: string) {
     const words = decodeEntities(source).replace(/[\t\n\f\r \u00a0]+/g, " ")
+    if (words !== " " && words !== "") this.#begin()
     this.#line += words
     if (this.#link) this.#link.words += words
   }
 
   tag({ name, closing, attributes }: HtmlTag) {
-    if (name === "br") this.#breakLine()
+    if (name === "br") this.#end(this.#due === NONE ? LINE_END : GAP)
     else if (name === "hr") this.#rule()
     else if (name === "li") this.#item(closing, attributes)
     else if (name === "ul" || name === "ol") this.#list(name === "ol", closing, attributes)
-    else if (name === "table") this.#table(closing)
-    else if (name === "tr") this.#row(closing)
     else if (name === "td" || name === "th") this.#cell(closing)
     else if (name === "blockquote") this.#quotation(closing, attributes)
     else if (name === "img") this.text(attributeOf(attributes, "alt"))
     else if (name === "a") this.#anchor(closing, attributes)
-    else if (PARAGRAPH.has(name)) this.#paragraph()
-    else if (LINE.has(name)) this.#endLine()
+    else if (name === "table") this.#end(BORDER)
+    else if (PARAGRAPH.has(name)) this.#end(GAP)
+    else if (LINE.has(name)) this.#end(LINE_END)
+    if (name === "table" || name === "tr") this.#endRow()
   }
 
-  #breakLine() {
-    if (!this.#endLine()) this.#leaveGap()
+  /** Behind the mark of an item, and at the beginning of a cell, the text goes on in the same line. */
+  #end(due: number) {
+    if (this.#is_empty_cell && due < BORDER) return
+    this.#due = Math.max(this.#due, this.#mark === "" ? due : LINE_END)
   }
 
-  /** Whether there was text on it. */
-  #endLine(): boolean {
-    const text = this.#line.trim().replace(/ {2,}/g, " ")
-    this.#line = ""
-    if (text === "") return false
-    this.#fillGap()
-    const indent = Math.max(0, Math.min(this.#lists.length, MOST_DEPTH) - 1)
-    this.#lines.push("> ".repeat(this.#depth) + "  ".repeat(indent) + this.#mark + text)
+  /** Before a text: ends the line before it, where that is due. */
+  #begin() {
+    if (!this.#is_empty_cell && this.#due !== NONE) this.#is_short_cell = false
+    this.#is_empty_cell = false
+    if (this.#due === NONE) return
+    this.#endLine()
+    const common = "> ".repeat(Math.min(this.#line_depth, this.#depth))
+    if (this.#due > LINE_END && this.#lines.length > 0) this.#lines.push(common.trim())
+    const indent = "  ".repeat(Math.max(0, Math.min(this.#lists.length, MOST_DEPTH) - 1))
+    this.#prefix = "> ".repeat(this.#depth) + indent + this.#mark
+    this.#line_depth = this.#depth
     this.#mark = ""
-    return true
+    this.#due = NONE
   }
 
-  #leaveGap() {
-    this.#gap = Math.min(this.#gap ?? MOST_DEPTH, this.#depth)
-  }
-
-  #fillGap() {
-    const depth = Math.min(this.#gap ?? 0, this.#depth)
-    if (this.#gap !== undefined && this.#lines.length > 0)
-      this.#lines.push("> ".repeat(depth).trim())
-    this.#gap = undefined
-  }
-
-  #paragraph() {
-    const is_first_of_item = !this.#endLine() && this.#mark !== ""
-    if (!is_first_of_item && !this.#isFirstOfCell) this.#leaveGap()
-  }
-
-  get #isFirstOfCell() {
-    const row = this.#tables.at(-1)
-    return row && row.cells > 0 && this.#lines.length === row.cell_from
+  #endLine() {
+    const text = this.#line.trim().replace(/ {2,}/g, " ")
+    if (text !== "") this.#lines.push(this.#prefix + text)
+    this.#line = ""
   }
 
   #rule() {
-    this.#endLine()
-    this.#line = "---"
-    this.#endLine()
+    this.#end(LINE_END)
+    this.text("---")
+    this.#end(LINE_END)
   }
 
   #list(is_ordered: boolean, closing: boolean, attributes: string) {
-    if (this.#lists.length > (closing ? 1 : 0)) this.#endLine()
-    else this.#paragraph()
+    this.#end(this.#lists.length > (closing ? 1 : 0) ? LINE_END : GAP)
     if (closing) this.#lists.pop()
     else this.#lists.push({ is_ordered, next: numberOf(attributes, "start") ?? 1, items: 0 })
   }
 
   #item(closing: boolean, attributes: string) {
-    this.#endLine()
     this.#mark = ""
+    this.#end(LINE_END)
     const list = this.#lists.at(-1)
     if (closing) return
-    if (list?.is_ordered) {
-      const number = numberOf(attributes, "value") ?? list.next
-      list.next = number + 1
-      this.#mark = `${number}. `
-    } else this.#mark = "- "
-    if (list && list.items++ > 0) this.#gap = undefined
-  }
-
-  #table(closing: boolean) {
-    this.#endRow()
-    this.#paragraph()
-    if (closing) this.#tables.pop()
-    else this.#tables.push(undefined)
-  }
-
-  #row(closing: boolean) {
-    this.#endRow()
-    if (closing || this.#tables.length === 0) return
-    this.#fillGap()
-    const from = this.#lines.length
-    const row = { from, cells: 0, cell_from: from, is_plain: true }
-    this.#tables[this.#tables.length - 1] = row
-  }
-
-  #cell(closing: boolean) {
-    const row = this.#tables.at(-1)
-    if (!row) return this.text(" ")
-    this.#endCell(row)
-    if (closing) return
-    if (row.is_plain && row.cells > 0) this.#gap = undefined
-    row.cells++
-    row.cell_from = this.#lines.length
-  }
-
-  #endCell(row: TableRow) {
-    this.#endLine()
-    if (row.cells > 0 && this.#lines.length - row.cell_from > 1) row.is_plain = false
+    if (list && list.items++ > 0) this.#due = LINE_END
+    if (list?.is_ordered) list.next = numberOf(attributes, "value") ?? list.next
+    this.#mark = list?.is_ordered ? `${list.next++}. ` : "- "
   }
 
   /** Mail programs write a paragraph into each cell: the row is one line all the same. */
+  #cell(closing: boolean) {
+    if (closing) this.#is_empty_cell = false
+    else {
+      if (this.#cells++ > 0 && this.#due < BORDER)
+        this.#due = this.#is_short_cell ? NONE : Math.max(this.#due, LINE_END)
+      this.#line += " "
+      this.#is_empty_cell = this.#is_short_cell = true
+    }
+  }
+
   #endRow() {
-    this.#endLine()
-    const row = this.#tables.at(-1)
-    if (!row) return
-    this.#endCell(row)
-    this.#tables[this.#tables.length - 1] = undefined
-    if (row.cells < 2 || !row.is_plain || this.#lines.length - row.from < 2) return
-    const marks = "> ".repeat(this.#depth)
-    this.#gap = undefined
-    const cells = this.#lines.splice(row.from).map((line) => line.slice(marks.length))
-    this.#lines.push(marks + cells.join(" "))
+    if (this.#cells > 1 && this.#is_short_cell && this.#due === GAP) this.#due = LINE_END
+    this.#cells = 0
   }
 
   /** A frame without a border is how writers indent their own words. */
   #quotation(closing: boolean, attributes: string) {
-    this.#paragraph()
+    this.#end(GAP)
     if (closing) this.#depth = this.#quotations.pop() ?? 0
     else {
       this.#quotations.push(this.#depth)

@@ -1,7 +1,14 @@
 import { Type as t } from "@sinclair/typebox"
 import { fail } from "../core/errors"
 import { VERSION } from "../core/version"
-import { type AnyRoute, type Call, type PathParams, route, SHORT_BYTES } from "../http/route"
+import {
+  type AnyRoute,
+  type Call,
+  isDescribed,
+  type PathParams,
+  route,
+  SHORT_BYTES,
+} from "../http/route"
 import { PER_MINUTE } from "../identity/schemas"
 import type { AccessForm, AccessParts } from "./access-pages"
 import { absentPage, refusalPage } from "./small-page"
@@ -42,7 +49,7 @@ export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
       handle: async ({ request }) => await page(request, "/docs"),
     }),
   ]
-  const described = () => [...table.filter((one) => one.page === undefined), ...routes]
+  const described = () => [...table.filter(isDescribed), ...routes]
   const documents = once(async () => {
     const { documentsOf } = await import("./docs/documents")
     return documentsOf(described(), VERSION)

@@ -11,13 +11,15 @@ const CHOICES_BYTES = 262_144
 export const unsubscribeRoutes = (parts: pages.UnsubscribePageParts): AnyRoute[] => [
   // Mail providers and companies ask for many recipients from few addresses: only the wide limit holds.
   ...linkRows("/u/{token}", {
-    summary: "Unsubscribe from one kind of mail",
+    titles: ["Show the page of an unsubscribe link", "Unsubscribe from one kind of mail"],
+    description:
+      "A mail program posts `List-Unsubscribe=One-Click` (RFC 8058), and people press the button of the page.",
     limit: SMALL_BYTES,
     show: (visit) => pages.showUnsubscribe(parts, visit),
     answer: (visit, form) => pages.answerUnsubscribe(parts, visit, form),
   }),
   ...linkRows("/p/{token}", {
-    summary: "Choose which mail to get",
+    titles: ["Show the page of a recipient's preferences", "Choose which mail to get"],
     limit: CHOICES_BYTES,
     show: (visit) => pages.showPreferences(parts, visit),
     answer: (visit, form) => pages.answerPreferences(parts, visit, form),
@@ -25,7 +27,9 @@ export const unsubscribeRoutes = (parts: pages.UnsubscribePageParts): AnyRoute[]
 ]
 
 interface LinkPage {
-  summary: string
+  /** Of GET, and of POST. */
+  titles: [string, string]
+  description?: string
   limit: number
   show: (visit: pages.LinkVisit) => Promise<Response>
   answer: (visit: pages.LinkVisit, form: pages.FormFields) => Promise<Response>
@@ -33,14 +37,16 @@ interface LinkPage {
 
 type LinkCall = Call<pages.FormFields, unknown, { token: string }>
 
-function linkRows(path: string, { show, answer, ...own }: LinkPage): AnyRoute[] {
-  const open: Omit<AnyRoute, "method" | "handle"> = {
+function linkRows(path: string, { show, answer, titles, ...own }: LinkPage): AnyRoute[] {
+  const open: Omit<AnyRoute, "method" | "handle" | "summary"> = {
     ...{ path, ...own, credentials: ["token"], callers: ["none"], scope: "-", status: [200] },
-    ...{ page: pages.refusedVisit, produces: "text/html" },
+    ...{ page: pages.refusedVisit, described: true, produces: "text/html" },
   }
   const visitOf = ({ request, params, ip }: LinkCall) => ({ request, token: params.token, ip })
+  const get = { ...open, method: "GET" as const, summary: titles[0] }
+  const post = { ...open, method: "POST" as const, summary: titles[1] }
   return [
-    { ...open, method: "GET", handle: (call: LinkCall) => show(visitOf(call)) },
-    { ...open, method: "POST", handle: (call: LinkCall) => answer(visitOf(call), call.body) },
+    { ...get, handle: (call: LinkCall) => show(visitOf(call)) },
+    { ...post, handle: (call: LinkCall) => answer(visitOf(call), call.body) },
   ]
 }

@@ -1,8 +1,9 @@
 import { Type as t } from "@sinclair/typebox"
 import { BulkFailures } from "../http/bulk-items"
-import { nameText, oneOf, orNull } from "../http/field-schemas"
+import { metadataObject, nameText, ONE_LINE, oneOf, orNull } from "../http/field-schemas"
 import { pageQuery } from "../http/page"
 import { anything, count, id, maybe, rarely, text, time, word } from "../lib/record-fields"
+import { NO_PATH_NAME } from "../lib/reserved-names"
 import { SUBSCRIBER_STATUSES, type SubscriberStatus } from "./tables"
 
 const LONGEST_EXTERNAL_ID = 255
@@ -18,7 +19,8 @@ const external_id = () =>
   t.String({
     minLength: 1,
     maxLength: LONGEST_EXTERNAL_ID,
-    pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$",
+    pattern: ONE_LINE,
+    not: NO_PATH_NAME,
     description: "The id that your own system has for the person. It is unique in the project.",
   })
 
@@ -38,9 +40,7 @@ const fields = {
     orNull(t.String({ maxLength: 64, description: "An IANA time zone, such as `Europe/Vienna`." })),
   ),
   metadata: t.Optional(
-    t.Record(t.String({ maxLength: 64 }), t.Unknown(), {
-      description: "Your own data, at most 50 keys and 16 KiB. Templates can use it.",
-    }),
+    metadataObject("Your own data, at most 50 keys and 16 KiB. Templates can use it."),
   ),
   tags: t.Optional(t.Array(nameText(LONGEST_TAG), { maxItems: MOST_TAGS })),
 }

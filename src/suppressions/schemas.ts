@@ -1,6 +1,6 @@
 import { Type as t } from "@sinclair/typebox"
 import { BulkFailures } from "../http/bulk-items"
-import { nameText, oneOf, orNull } from "../http/field-schemas"
+import { nameText, notBoth, oneOf, orNull } from "../http/field-schemas"
 import { dateFilters, pageQuery } from "../http/page"
 import { count, flag, id, maybe, rarely, text, time, word } from "../lib/record-fields"
 import { SCOPE_TYPES, SUPPRESSION_ORIGINS, SUPPRESSION_REASONS } from "./tables"
@@ -42,15 +42,18 @@ export const Suppression = t.Object(
   { title: "Suppression" },
 )
 
-export const NewSuppression = t.Object({
-  email: t.Optional(t.String({ description: "The address. Give this or `phone`." })),
-  phone: t.Optional(t.String({ description: "A phone number, such as +4915112345678." })),
-  reason: t.Optional(reason()),
-  note: note(),
-  expires_at: t.Optional(
-    orNull(t.String({ description: "The suppression ends at this time. Default: never." })),
-  ),
-})
+export const NewSuppression = t.Object(
+  {
+    email: t.Optional(t.String({ description: "The address. Give this or `phone`." })),
+    phone: t.Optional(t.String({ description: "A phone number, such as +4915112345678." })),
+    reason: t.Optional(reason()),
+    note: note(),
+    expires_at: t.Optional(
+      orNull(t.String({ description: "The suppression ends at this time. Default: never." })),
+    ),
+  },
+  notBoth("email", "phone"),
+)
 
 export const BulkSuppression = t.Object({
   email: t.String(),

@@ -1,6 +1,6 @@
 import { Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
-import { Deleted, deleted } from "../http/field-schemas"
+import { Deleted, deleted, notBoth } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
 import { type ListParts, listPage, pageQuery } from "../http/page"
 import { type AnyRoute, consoleRow, route } from "../http/route"
@@ -75,7 +75,7 @@ const projectMemberRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     summary: "Give a member of the account a role in the project",
     description:
       "Name the person by `user_id` or by `email`. They must be a member of the account already.",
-    body: NewProjectMember,
+    body: { ...NewProjectMember, ...notBoth("user_id", "email") },
     example: { email: "ann@example.com", role: "developer" },
     read: readNewMember,
     response: ProjectMember,

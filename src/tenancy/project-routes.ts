@@ -20,7 +20,8 @@ const ONE = "/v1/projects/{project_id}"
 export function projectRoutes(parts: ListParts): AnyRoute[] {
   const { store } = parts
   return [
-    ...["/v1/projects", "/v1/accounts/me/projects"].flatMap((path) => atPath(path, parts)),
+    ...atPath("/v1/projects", "", parts),
+    ...atPath("/v1/accounts/me/projects", " of your account", parts),
     route({
       ...consoleRow("GET", ONE, "role:project_viewer|usage:read"),
       callers: ["console", "key"],
@@ -78,10 +79,10 @@ export function projectRoutes(parts: ListParts): AnyRoute[] {
 }
 
 /** The list and the way to make one answer at two paths. */
-const atPath = (path: string, { store, cursors }: ListParts): AnyRoute[] => [
+const atPath = (path: string, whose: string, { store, cursors }: ListParts): AnyRoute[] => [
   route({
     ...consoleRow("POST", path, "role:account_admin", 201),
-    summary: "Make a project",
+    summary: `Make a project${whose}`,
     description:
       "A project has its own emails, domains, webhooks and API keys. The plan limits how many there are.",
     body: NewProject,
@@ -99,7 +100,7 @@ const atPath = (path: string, { store, cursors }: ListParts): AnyRoute[] => [
   }),
   route({
     ...consoleRow("GET", path, "role:member"),
-    summary: "List the projects that you can see",
+    summary: `List the projects${whose} that you can see`,
     description:
       "Owners and admins of the account see all projects. Other members see the projects in which they have a role.",
     query: projectQuery,

@@ -3,7 +3,7 @@ import type { Problems } from "../core/errors"
 import { nameText, ONE_LINE, oneOf, orNull } from "../http/field-schemas"
 import { pageQuery } from "../http/page"
 import { count, EXAMPLE_ID, id, rarely, text, time, word } from "../lib/record-fields"
-import { reservedProblem } from "../lib/reserved-names"
+import { NO_PATH_NAME, reservedProblem } from "../lib/reserved-names"
 import { slugFrom, TOPIC_KEY } from "../lib/text"
 import type { TopicRow } from "./tables"
 
@@ -54,6 +54,7 @@ export const NewTopic = t.Object({
   key: t.Optional(
     t.String({
       pattern: TOPIC_KEY,
+      not: NO_PATH_NAME,
       description:
         "1 to 64 of a-z, 0-9, dot, _ and -. It never changes. Default: made of the name.",
     }),

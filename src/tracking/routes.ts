@@ -36,6 +36,8 @@ export function trackingRoutes({ secrets, hits }: TrackingParts): AnyRoute[] {
     {
       ...row("/t/o/{token}"),
       summary: "The picture that reports an opening",
+      description:
+        "Mail programs fetch it from a mail with tracking. A wrong token gets the same picture.",
       page: () => picture(), // whatever is wrong, a mail shows no broken picture
       produces: "image/gif",
       handle: (call: OfToken) => {
@@ -48,6 +50,8 @@ export function trackingRoutes({ secrets, hits }: TrackingParts): AnyRoute[] {
       ...row("/t/c/{token}"),
       status: [302],
       summary: "A link that reports a click, and leads to its target",
+      description:
+        "The signed token names the mail and the target. No other address can be reached by it.",
       page: refusalPage,
       produces: "text/html",
       handle: (call: OfToken) => {
@@ -65,7 +69,7 @@ const NOT_OURS = "This link is not valid. Copy the whole link from the email."
 /** Pictures and links have 6,000 requests a minute of one address each. */
 function row(path: string) {
   const { per_minute: _, ...plain } = anonymousRow("GET", path)
-  return { ...plain, credentials: ["token"], unlogged: true as const }
+  return { ...plain, credentials: ["token"], unlogged: true as const, described: true as const }
 }
 
 const NEVER_KEPT = { "cache-control": "no-store", "x-robots-tag": "noindex" }

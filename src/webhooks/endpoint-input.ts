@@ -6,7 +6,12 @@ import { checkMetadata } from "../http/field-schemas"
 import { parseRule } from "../lib/filter-rule"
 import { isSecret } from "../lib/signature"
 import { MASK, NOTHING_STORED } from "./receiver"
-import type { EndpointFieldsInput, NewWebhook, WebhookPatch } from "./schemas"
+import {
+  type EndpointFieldsInput,
+  MOST_HEADERS,
+  type NewWebhook,
+  type WebhookPatch,
+} from "./schemas"
 import type { RetryPolicy, WebhookStatus } from "./tables"
 
 /** The schedule of the contract, 30 section 2: seconds after the attempt before. */
@@ -137,7 +142,6 @@ const EMPTY: EndpointFields = {
   version: API_VERSION,
 }
 
-const MOST_HEADERS = 20
 const LONGEST_NAME = 64
 const LONGEST_VALUE = 1024
 

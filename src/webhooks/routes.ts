@@ -132,7 +132,7 @@ const changingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
   ...(["PATCH", "PUT"] as const).map((method) =>
     route({
       ...by(method, ONE),
-      summary: "Change an endpoint",
+      summary: method === "PUT" ? "Change an endpoint, by PUT" : "Change an endpoint",
       description:
         "Fields that are absent stay as they are. `enabled: false` pauses the endpoint, and `true` makes it active again. " +
         "Change the secret with `rotate-secret`. PATCH and PUT do the same.",

@@ -1,6 +1,6 @@
 import { Type as t } from "@sinclair/typebox"
 import { API_VERSION } from "../events/registry"
-import { aliasOf, nameText, oneOf, orNull } from "../http/field-schemas"
+import { aliasOf, metadataObject, nameText, oneOf, orNull } from "../http/field-schemas"
 import { pageQuery } from "../http/page"
 import {
   anything,
@@ -16,6 +16,7 @@ import {
 } from "../lib/record-fields"
 import { DELIVERY_ERRORS } from "./tables"
 
+export const MOST_HEADERS = 20
 const MOST_PATTERNS = 100
 const MOST_ATTEMPTS = 10
 const LONGEST_INTERVAL = 86_400
@@ -44,6 +45,7 @@ const fields = {
   }),
   description: orNull(nameText(LONGEST_DESCRIPTION)),
   headers: t.Record(t.String(), t.String(), {
+    maxProperties: MOST_HEADERS,
     description:
       "Up to 20 headers for each delivery. Answers show `****` for a value. If you send `****` back, the value stays.",
   }),
@@ -67,7 +69,7 @@ const fields = {
   transform: t.Union([t.String({ minLength: 1, maxLength: LONGEST_TRANSFORM }), t.Null()], {
     description: TRANSFORM,
   }),
-  metadata: t.Record(t.String(), t.Unknown()),
+  metadata: metadataObject("Your own data, at most 50 keys and 16 KiB."),
   version: t.Literal(API_VERSION),
 }
 

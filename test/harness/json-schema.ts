@@ -154,6 +154,21 @@ const KEYWORDS: Record<string, Keyword> = {
       }
     }
   },
+  propertyNames: (given: JsonSchema, _, validatorOf) => {
+    const judge = validatorOf(given)
+    return (value, path, out) => {
+      if (isObject(value))
+        for (const name of Object.keys(value)) judge(name, `${path}.${name}`, out)
+    }
+  },
+  not: (given: JsonSchema, _, validatorOf) => {
+    const judge = validatorOf(given)
+    return (value, path, out) => {
+      const faults: string[] = []
+      judge(value, path, faults)
+      if (faults.length === 0) out.push(`${path}: as it must not be: ${tell(value)}`)
+    }
+  },
   anyOf: (forms: JsonSchema[], _, validatorOf) => someOf(forms.map(validatorOf)),
   oneOf: (forms: JsonSchema[], _, validatorOf) => someOf(forms.map(validatorOf)),
 }

@@ -3,10 +3,9 @@ import { Type as t } from "@sinclair/typebox"
 import { type AppParts, routeTable } from "../../src/app"
 import { codes, type ErrorCode } from "../../src/core/errors"
 import { type OpenApi, openApi } from "../../src/http/openapi"
+import { isDescribed } from "../../src/http/route"
 
-const table = routeTable({} as AppParts).filter(
-  ({ page, own_page }) => page === undefined && !own_page,
-)
+const table = routeTable({} as AppParts).filter(isDescribed)
 const description: OpenApi = JSON.parse(JSON.stringify(openApi(table, "1.2.3")))
 
 const operations = Object.entries(description.paths).flatMap(([path, methods]) =>
@@ -67,6 +66,8 @@ describe("the description", () => {
   test("names every operation once, and says who may call it", () => {
     const ids = operations.map(({ operation }) => operation.operationId)
     expect(new Set(ids).size).toBe(ids.length)
+    const titles = operations.map(({ operation }) => operation.summary)
+    expect(new Set(titles).size).toBe(titles.length)
     expect(ids.filter((id) => !/^[a-z][A-Za-z0-9]+$/.test(id))).toEqual([])
     for (const { method, path, operation } of operations) {
       const row = table.find((one) => one.path === path && one.method === method.toUpperCase())
@@ -115,6 +116,28 @@ describe("the description", () => {
     expect(names).toEqual(expect.arrayContaining([...wanted, ...more, ...rest]))
   })
 
+  test("has the addresses in mail, and no events of what is to come", () => {
+    const paths = Object.keys(description.paths)
+    expect(paths).toEqual(expect.arrayContaining(["/u/{token}", "/p/{token}", "/t/o/{token}"]))
+    expect(Object.keys(description.webhooks)).toContain("email.sent")
+    expect(Object.keys(description.webhooks)).not.toContain("push.sent")
+  })
+
+  test("limits every list and every free object of a body, and names what must not be", () => {
+    const bodies = operations.map(({ operation }) => operation.requestBody ?? {})
+    for (const [place, schema] of walk(bodies)) {
+      const types = [schema.type ?? []].flat()
+      if (types.includes("array"))
+        expect([place, schema.maxItems]).toEqual([place, expect.any(Number)])
+      if (types.includes("object") && !schema.properties) {
+        expect([place, schema.maxProperties]).toEqual([place, expect.any(Number)])
+      }
+    }
+    const subscriber = JSON.stringify(description.paths["/v1/subscribers"]?.post?.requestBody)
+    expect(subscriber).toContain('"not":{"enum":["batch","bulk"')
+    expect(subscriber).toContain('"maxProperties":50')
+  })
+
   test("knows lists by their meta, and repetition by its header", () => {
     const list = JSON.stringify(description.paths["/v1/emails"]?.get)
     expect(list).toContain("#/components/schemas/ListMeta")
@@ -131,7 +154,7 @@ describe("the description", () => {
   test("holds schemas only: no function, symbol or regular expression was lost", () => {
     for (const [place, schema] of walk(description)) {
       if (!place.includes("/schema") || place.includes("/examples")) continue
-      if (place.endsWith("/properties")) continue // of fields, which are called as they like
+      if (/\/(?:properties|not)$/.test(place)) continue // of fields, which are called as they like
       const types = [schema.type ?? []].flat()
       const kinds = ["string", "integer", "number", "boolean", "object", "array", "null"]
       expect([place, kinds]).toEqual([place, expect.arrayContaining(types)])

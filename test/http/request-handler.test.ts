@@ -49,6 +49,11 @@ test.each([
   ["PUT", `/v1/api-keys/${NOBODY}`, "GET, HEAD, PATCH, DELETE"],
   ["POST", "/healthz", "GET, HEAD"],
   ["GET", `/v1/emails/${NOBODY}/cancel`, "POST"],
+  ["PATCH", "/v1/subscribers/bulk", "POST"],
+  ["DELETE", "/v1/subscribers/categories", "GET, HEAD, POST"],
+  ["HEAD", "/v1/emails/batch", "POST"],
+  ["GET", "/v1/emails/batch", "POST"],
+  ["GET", `/v1/webhooks/${NOBODY}/deliveries/bulk-retry`, "POST"],
 ])("%s %s is 404 and names the methods there are", async (method, path, allow) => {
   const refused = await service.anybody.call(method, path)
   expect(refusal(refused)).toEqual([404, "not_found"])

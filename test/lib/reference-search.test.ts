@@ -24,6 +24,12 @@ test("an entry is found where it has every word, and a word of its title counts 
   expect(found("  ")).toEqual([])
 })
 
+test("small words and the plural do not matter", () => {
+  expect(found("how to send emails")).toEqual(["Send an email"])
+  expect(found("delivery attempt")).toEqual(["Webhooks: Retries"])
+  expect(found("to")).toEqual([])
+})
+
 test("a part of a path and a part of a word are found", () => {
   expect(found("v1/emails")).toEqual(["List emails", "Send an email"])
   expect(found("retr")).toEqual(["Webhooks: Retries"])

@@ -14,16 +14,17 @@ export function startSearch(): void {
   found.hidden = true
   form.append(found)
   for (const [name, value] of Object.entries(COMBOBOX)) field.setAttribute(name, value)
-  let index: Promise<SearchEntry[]> | undefined
+  let index: Promise<SearchEntry[] | undefined> | undefined
   const load = () => {
     index ??= loadIndex()
     return index
   }
   const show = async () => {
-    const entries = await load().catch(() => [])
-    const results = searchReference(entries, field.value)
-    found.replaceChildren(...results.map(resultOf))
-    const is_open = results.length > 0 && document.activeElement === field
+    const entries = await load().catch(() => undefined)
+    const results = searchReference(entries ?? [], field.value)
+    const is_asked = entries !== undefined && field.value.trim() !== ""
+    found.replaceChildren(...(results.length > 0 ? results.map(resultOf) : [nothing(field.value)]))
+    const is_open = is_asked && document.activeElement === field
     found.hidden = !is_open
     field.setAttribute("aria-expanded", String(is_open))
     choose(field, found, -1)
@@ -53,10 +54,14 @@ const COMBOBOX = {
 }
 
 /** The server's index is asked for once a page; the browser keeps it with its ETag. */
-async function loadIndex(): Promise<SearchEntry[]> {
+async function loadIndex(): Promise<SearchEntry[] | undefined> {
   const answer = await reach("/docs/search-index", { cache: "no-cache" })
-  return answer.ok ? ((await answer.json()) as SearchEntry[]) : []
+  return answer.ok ? ((await answer.json()) as SearchEntry[]) : undefined
 }
+
+/** A line that cannot be chosen. */
+const nothing = (query: string): HTMLElement =>
+  element("li", { role: "option", "aria-disabled": "true" }, `Nothing was found for “${query}”.`)
 
 /** An option of the list has nothing in it that could have the focus itself. */
 function resultOf({ title, to, kind }: SearchEntry, at: number): HTMLElement {
@@ -76,7 +81,7 @@ function close(field: HTMLInputElement, found: HTMLElement): void {
 }
 
 function onKey(event: KeyboardEvent, field: HTMLInputElement, found: HTMLElement): void {
-  const options = [...found.querySelectorAll<HTMLElement>("li")]
+  const options = [...found.querySelectorAll<HTMLElement>("li:not([aria-disabled])")]
   const at = options.findIndex((one) => one.getAttribute("aria-selected") === "true")
   if (event.key === "Escape") close(field, found)
   else if (event.key === "ArrowDown") choose(field, found, Math.min(at + 1, options.length - 1))

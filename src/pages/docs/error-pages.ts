@@ -5,7 +5,7 @@ import { EXAMPLE_ID, EXAMPLE_TIME } from "../../lib/record-fields"
 import { html, type Markup } from "../html"
 import { codeBlock } from "./frame"
 import { renderMarkdown, sectionsOf } from "./markdown"
-import { type ApiReference, failuresOf } from "./reference"
+import { type ApiReference, codesOf, failuresOf } from "./reference"
 
 /** The text of `docs/errors.md`: the causes of each code, and what to do. */
 export const errorText = (): Promise<string> => Bun.file(file).text()
@@ -71,13 +71,15 @@ function operationsPart(code: ErrorCode, reference: ApiReference): Markup {
 </ul>`
 }
 
-/** Every code, by status. */
-export const errorList = (): Markup => html`<p class="trail"><a href="/docs">Reference</a></p>
+/** Every code of this server, by status. */
+export const errorList = (
+  reference: ApiReference,
+): Markup => html`<p class="trail"><a href="/docs">Reference</a></p>
 <h1>Errors</h1>
 <p>A failure is <code>{"error": {"code", "message", "details"}, "meta": {"request_id", "docs"}}</code>.
 Branch on the status and the code, never on the message. Repeat a request after 429, 500, 502, 503 and 504, with
 growing pauses. Every other error is final.</p>
-${[...byStatus()].map(
+${[...byStatus(reference)].map(
   ([status, list]) => html`
 <h2 id="status-${status}">${status}</h2>
 <div class="fields pairs" role="table">${list.map(
@@ -87,8 +89,8 @@ ${[...byStatus()].map(
 </div>`,
 )}`
 
-function byStatus(): [number, ErrorCode[]][] {
-  const all = Object.keys(codes).filter(isErrorCode)
+function byStatus(reference: ApiReference): [number, ErrorCode[]][] {
+  const all = [...codesOf(reference)].sort()
   return [...Map.groupBy(all, (code) => statusOf(code))].sort(([a], [b]) => a - b)
 }
 

@@ -102,6 +102,14 @@ export function failuresOf({ operation }: DocOperation, { components }: OpenApi)
   })
 }
 
+/** The codes that an operation of this server answers with. */
+export const codesOf = ({ operations, description }: ApiReference): Set<ErrorCode> =>
+  new Set(
+    [...operations.values()]
+      .flatMap((one) => failuresOf(one, description))
+      .flatMap((one) => one.codes),
+  )
+
 interface ResponseLike {
   $ref?: string
   "x-error-codes"?: ErrorCode[]
@@ -231,12 +239,13 @@ export function kindOf(schema: Schema): string {
 }
 
 function limitsOf(schema: Schema): string {
-  const { minimum, maximum, maxLength, maxItems, default: fallback } = schema
+  const { minimum, maximum, maxLength, maxItems, maxProperties, default: fallback } = schema
   const range = minimum !== undefined && maximum !== undefined && `${minimum} to ${maximum}.`
   return [
     range || (minimum !== undefined && `From ${minimum}.`),
     maxLength !== undefined && `At most ${maxLength} characters.`,
     maxItems !== undefined && `At most ${maxItems}.`,
+    maxProperties !== undefined && `At most ${maxProperties} keys.`,
     fallback !== undefined && `Default \`${JSON.stringify(fallback)}\`.`,
   ]
     .filter(Boolean)

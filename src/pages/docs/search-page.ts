@@ -1,4 +1,4 @@
-import { codes, isErrorCode, meaningOf } from "../../core/errors"
+import { meaningOf } from "../../core/errors"
 import { type SearchEntry, searchReference, wordsOf } from "../../lib/reference-search"
 import { html, type Markup } from "../html"
 import { commandLines } from "./command-lines"
@@ -6,12 +6,12 @@ import { errorText } from "./error-pages"
 import { eventTypesOf } from "./event-types-page"
 import { guides } from "./guides"
 import { sectionsOf } from "./markdown"
-import { type ApiReference, bodyOf, fieldsOf, ownParameters } from "./reference"
+import { type ApiReference, bodyOf, codesOf, fieldsOf, ownParameters } from "./reference"
 
 /** Everything that a search can find: operations, sections of the guides, codes, events. */
 export async function searchEntries(reference: ApiReference): Promise<SearchEntry[]> {
   const told = sectionsOf(await errorText()).sections
-  const errors = Object.keys(codes).filter(isErrorCode)
+  const errors = [...codesOf(reference)]
   const sections = await Promise.all(guides.map(guideEntries))
   return [
     ...operationEntries(reference),

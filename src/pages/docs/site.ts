@@ -84,7 +84,7 @@ export class ReferenceSite {
     if (path === "/docs/event-types") {
       return { title: "Event types", content: eventTypesPage(this.#reference) }
     }
-    if (path === "/docs/errors") return { title: "Errors", content: errorList() }
+    if (path === "/docs/errors") return { title: "Errors", content: errorList(this.#reference) }
     const [, , folder = "", name = ""] = path.split("/")
     if (folder === "errors") {
       const content = errorContent(name, await errorText(), this.#reference)

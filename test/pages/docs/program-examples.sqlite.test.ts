@@ -4,6 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type AppParts, routeTable } from "../../../src/app"
 import { curlExample, type ExampleRequest, exampleRequest } from "../../../src/http/example-request"
+import { isDescribed } from "../../../src/http/route"
 import { commandLines } from "../../../src/pages/docs/command-lines"
 import { FIRST_COMMAND, FIRST_EMAIL } from "../../../src/pages/docs/home-page"
 import { programExamples } from "../../../src/pages/docs/program-examples"
@@ -17,7 +18,7 @@ const { url } = service.listen()
 const folder = mkdtempSync(join(tmpdir(), "belfry-examples-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-const routes = routeTable({} as AppParts).filter(({ page }) => page === undefined)
+const routes = routeTable({} as AppParts).filter(isDescribed)
 
 /** Values that a careless writer of literals would break. */
 const AWKWARD: ExampleRequest = {

@@ -95,7 +95,12 @@ describe.skipIf(without)("in Chromium", () => {
       expect(await page.accessibilityProblems()).toEqual([])
       await page.pressAndLoad("Enter")
       expect(await page.read<string>("location.pathname")).toMatch(/^\/docs\/\w+/)
-      await page.press("/", "z", "z", "Escape")
+      await page.press("/", "z", "z")
+      await page.until(
+        "document.querySelector('.found')?.innerText.includes('Nothing was found for')",
+      )
+      expect(await page.accessibilityProblems()).toEqual([])
+      await page.press("ArrowDown", "Escape")
       expect(await page.read<boolean>("document.querySelector('.found').hidden")).toBe(true)
     })
   })
