@@ -8,8 +8,8 @@ export interface Components {
   AuditEntry: { id: string; actor: { type: "key" | "user" | "local" | "system"; id: string | null; name: string | null }; action: string; target: { type: string; id: string | null }; project_id: string | null; ip: string | null; before: unknown; after: unknown; created_at: string }
   AwaitedInboundEmail: { id: string; project_id: string; rfc_message_id: string | null; from: Components["NamedAddress"] | null; to_email: string; to: Components["NamedAddress"][]; cc: Components["NamedAddress"][]; reply_to: Components["NamedAddress"][]; envelope: Components["InboundEnvelope"]; domain: string; subject: string | null; headers: Record<string, string[]>; attachments: Components["InboundAttachment"][]; in_reply_to: string | null; references: string[]; replied_to_message_id: string | null; reply_to_metadata: Record<string, unknown> | null; mailbox_hash: string | null; thread_id: string | null; kind: "reply" | "new" | "bounce" | "auto_reply" | "complaint" | "dmarc_report" | "tls_report" | "list"; auto_submitted: string | null; spf_verdict: "pass" | "fail" | "none" | "temperror" | null; dkim_verdict: "pass" | "fail" | "none" | "temperror" | null; dmarc_verdict: "pass" | "fail" | "none" | "temperror" | null; arc_verdict: "pass" | "fail" | "none" | "temperror" | null; verified: boolean | null; spam: Components["SpamScore"]; report: Record<string, unknown> | null; status: "processed" | "received" | "failed"; parse_error: boolean; truncated: boolean; size: number; created_at: string; text_body: string | null; html_body: string | null; stripped_text: string | null; extracted: string | null }
   Backup: { id: string; size: number; verified: boolean; missing?: number; created_at: string }
-  BareBatchAnswer: { id: string; errors: ({ index: number; code: string; message: string })[]; data: ({ id: string; status: "queued"; index: number })[]; meta: { request_id: string; warnings?: Components["BatchWarning"][]; total: number; succeeded: number; failed: number } }
-  BatchAnswer: { id: string; data: Components["BatchResult"]; meta: { request_id: string; warnings?: Components["BatchWarning"][] } }
+  BareBatchAnswer: { id: string; errors: ({ index: number; code: string; message: string })[]; data: ({ id: string; status: "queued"; index: number })[]; meta: { request_id: string; warnings?: (Components["BatchWarning"] | Components["FieldWarning"])[]; total: number; succeeded: number; failed: number } }
+  BatchAnswer: { id: string; data: Components["BatchResult"]; meta: { request_id: string; warnings?: (Components["BatchWarning"] | Components["FieldWarning"])[] } }
   BatchResult: { id: string; total: number; succeeded: number; failed: number; results: ({ index: number; id: string; status: "queued" } | { index: number; error: { code: string; message: string; details: Record<string, unknown> } })[] }
   BatchWarning: { index: number; code: "no_public_address"; message: string }
   BulkAdded: { added: number; existing: number; failed: ({ index: number; error: { code: string; message: string; details: Record<string, unknown> } })[] }
@@ -45,7 +45,8 @@ export interface Components {
   EventField: { name: string; type: "string" | "integer" | "number" | "boolean" | "object" | "array"; nullable: boolean; description: string }
   EventType: { type: string; category: "email" | "push" | "auth" | "domain" | "sms" | "in_app" | "subscriber" | "suppression" | "topic" | "workflow" | "broadcast" | "webhook" | "account"; description: string; api_version: string; fields: Components["EventField"][]; example: Components["EventEnvelope"] }
   Explanation: { email_id: string; verdict: "queued" | "sending" | "sent" | "delivered" | "bounced" | "complained" | "failed"; summary: string; steps: ({ at: string; stage: "auth" | "quota" | "sending_status" | "sender" | "template" | "suppression" | "preference" | "quiet_hours" | "queue" | "reputation" | "provider" | "attempt" | "outcome" | "tracking" | "webhooks"; rule: string; outcome: "pass" | "wait" | "fail" | "none"; detail: string })[] }
-  FeedMeta: { request_id: string; next_after: string | null; next_before?: string | null; has_more: boolean }
+  FeedMeta: { request_id: string; warnings?: Components["FieldWarning"][]; next_after: string | null; next_before?: string | null; has_more: boolean }
+  FieldWarning: { code: "unknown_field"; message: string; field: string }
   FrequencyCap: { count: number; per_seconds: number }
   Health: { status: "ok" | "degraded" | "draining" | "unavailable"; version: string; time: string }
   HeldMail: { tag: string | null; template_id: string | null; project_id: string; complaint_rate: number; held_at: string; waiting: number }
@@ -61,7 +62,7 @@ export interface Components {
   Job: { id: string; type: string; status: "completed" | "queued" | "running" | "failed" | "cancelled"; progress: { done: number; total: number; failed: number }; result: unknown; error: { code: string; message: string } | null; created_at: string; completed_at: string | null }
   JoinedAccount: { id: string; name: string; slug: string; plan: "free" | "starter" | "pro" | "scale" | "enterprise"; status: "active" | "locked" | "suspended"; sending_status: "active" | "throttled" | "frozen"; sending_status_reason: string | null; limits: Record<string, number | null>; usage: Components["UsageShares"]; settings: { track_opens: boolean; track_clicks: boolean; require_mfa: boolean }; created_at: string; updated_at: string; role: "owner" | "admin" | "billing_admin" | "member" }
   KeySet: { keys: ({ kty: "OKP"; crv: "Ed25519"; x: string; kid: string; alg: "EdDSA"; use: "sig" })[] }
-  ListMeta: { request_id: string; page: number | null; per_page: number; total: number | null; total_pages: number | null; has_more: boolean; next_cursor: string | null; incomplete?: true }
+  ListMeta: { request_id: string; warnings?: Components["FieldWarning"][]; page: number | null; per_page: number; total: number | null; total_pages: number | null; has_more: boolean; next_cursor: string | null; incomplete?: true }
   Liveness: { status: "ok"; version: string; uptime_seconds: number }
   MailCheck: { html: ({ feature: string; count: number; programs: ({ name: string; support: "no" | "partial" })[] })[]; links: ({ url: string; status: number | null; ok: boolean | null; error: string | null })[] | null; content: ({ rule: string; detail: string })[]; size: { bytes: number; html_bytes: number; clipped: boolean } }
   MailboxChaos: { bounce_rate: number; defer_rate: number; delay_ms: number; refuse_rate: number }
@@ -71,7 +72,7 @@ export interface Components {
   Member: { user_id: string; email: string; name: string | null; role: "owner" | "admin" | "billing_admin" | "member"; mfa_enabled: boolean; joined_at: string; last_active_at: string | null }
   MembersAdded: { added: number; already: number; not_found: string[] }
   MembersRemoved: { removed: number; not_found: string[] }
-  Meta: { request_id: string }
+  Meta: { request_id: string; warnings?: Components["FieldWarning"][] }
   MfaChallenge: { mfa_required: true; mfa_challenge: { token: string; methods: ("totp" | "backup_code")[]; expires_at: string } }
   MfaEnrolment: { secret: string; otpauth_url: string; qr_code: string; backup_codes: string[] }
   NamedAddress: { email: string; name: string | null }

@@ -2,6 +2,7 @@ import { Type as t } from "@sinclair/typebox"
 import type { UnsubscribeLinks } from "../consents/unsubscribe-links"
 import { fail } from "../core/errors"
 import type { PublicAddress } from "../domains/sending-domains"
+import { FieldWarning } from "../http/field-schemas"
 import type { Caller } from "../identity/caller"
 import { domainOf } from "../lib/address"
 import { text } from "../lib/record-fields"
@@ -149,7 +150,12 @@ export const SendWarnings = t.Optional(t.Array(t.Object(warning, { title: "SendW
 
 /** The same of a batch, each with the place of its message. */
 export const BatchWarnings = t.Optional(
-  t.Array(t.Object({ index: t.Integer(), ...warning }, { title: "BatchWarning" })),
+  t.Array(
+    t.Union([
+      t.Object({ index: t.Integer(), ...warning }, { title: "BatchWarning" }),
+      FieldWarning,
+    ]),
+  ),
 )
 
 const SET = "The public address of this server is not known. Set base_url on the server."

@@ -1,11 +1,20 @@
-import { ApiError } from "../core/errors"
+import { ApiError, type Problem } from "../core/errors"
 import { faultOf } from "../core/faults"
 import { log } from "../core/log"
+import { resendArea, resendForm } from "./resend-client"
 import type { AnyRoute, Bare, Enveloped } from "./route"
 
 export type HeaderFields = Record<string, string>
 
 const JSON_TYPE = "application/json;charset=utf-8"
+
+/** What the answer tells beside the handler's own. */
+export interface Beside {
+  /** Of the request: fields that are almost those of the route. */
+  warnings?: Problem[]
+  /** The part of the API that its client reads in the form of Resend. */
+  area?: string | undefined
+}
 
 /** `{data, meta}` with the request id, or the finished response with our headers added. */
 export function respond(
@@ -13,17 +22,32 @@ export function respond(
   status: number,
   id: string,
   headers: HeaderFields,
+  { warnings = [], area }: Beside = {},
 ) {
   if (answer instanceof Response) return decorate(answer, id, headers)
   const all = { "content-type": JSON_TYPE, "x-request-id": id, ...headers }
   const init = { status: answer.status ?? status, headers: all }
   if ("bare" in answer) return new Response(JSON.stringify(answer.bare), init)
-  const body = { ...answer.top, data: answer.data, meta: { request_id: id, ...answer.meta } }
+  const meta = { request_id: id, ...answer.meta, ...warned(warnings, answer.meta) }
+  const { data } = answer
+  const body =
+    area === undefined || typeof data !== "object" || data === null
+      ? { ...answer.top, data, meta }
+      : Array.isArray(data)
+        ? { ...answer.top, data: data.map((record) => resendForm(area, record)), meta }
+        : { ...resendForm(area, { ...data }), ...answer.top, data, meta }
   if (answer.headers) Object.assign(all, answer.headers)
   return new Response(JSON.stringify(body), init)
 }
 
-interface Refused {
+/** Behind the warnings that the handler has of its own. */
+function warned(list: Problem[], meta: { warnings?: object[] } = {}) {
+  if (list.length === 0) return undefined
+  const warnings = list.map(({ path, code, message }) => ({ code, message, field: path }))
+  return { warnings: [...(meta.warnings ?? []), ...warnings] }
+}
+
+interface Refused extends Pick<Beside, "warnings"> {
   method?: string
   /** Of the request, without the query. */
   path?: string
@@ -35,15 +59,15 @@ export function respondError(
   thrown: unknown,
   id: string,
   headers: HeaderFields,
-  { method = "POST", path = "", page }: Refused = {},
+  { method = "POST", path = "", page, warnings = [] }: Refused = {},
 ) {
   const error = asApiError(thrown, id, method)
   if (page) return decorate(page(error), id, { ...headers, ...error.headers })
   const { code, message, details } = error
   const body = {
-    ...(TOLD_FLAT.test(path) && { name: code, message, statusCode: error.status }),
+    ...(resendArea(path) && { name: code, message, statusCode: error.status }),
     error: { code, message, details },
-    meta: { request_id: id, docs: pageOf(code) },
+    meta: { request_id: id, docs: pageOf(code), ...warned(warnings) },
   }
   const all = { "content-type": JSON_TYPE, "x-request-id": id, ...headers, ...error.headers }
   return new Response(JSON.stringify(body), { status: error.status, headers: all })
@@ -51,9 +75,6 @@ export function respondError(
 
 /** The path of a code's page; `pages/small-page.ts` makes it. */
 export const pageOf = (code: string): string => `/docs/errors/${code}`
-
-/** Where clients of other services look for an error's fields at the top of the answer. */
-const TOLD_FLAT = /^\/v1\/(emails|domains|api-keys|webhooks|templates|topics)(?![^/])/
 
 /** What is told of an error; what we did not expect goes to the log, with the request's id. */
 export function asApiError(thrown: unknown, request_id: string, method: string): ApiError {

@@ -1,7 +1,7 @@
 import { type StringOptions, type TSchema, type TString, Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
 import { isMailbox, notOneAddress } from "../lib/address"
-import { id } from "../lib/record-fields"
+import { id, text } from "../lib/record-fields"
 import { isLonger, SLUG } from "../lib/text"
 import { isExactlyCarried } from "./json"
 
@@ -55,6 +55,16 @@ export const notOffered = () =>
 
 /** What every deletion answers. */
 export const Deleted = t.Object({ id: id(), deleted: t.Literal(true) }, { title: "Deleted" })
+
+/** Tells of a field that is not known, and almost one that is. */
+export const FieldWarning = t.Object(
+  {
+    code: t.Literal("unknown_field"),
+    message: text("There is no field subjct, so it was ignored. Did you mean subject?"),
+    field: text("subjct", "The path of the field, or the name of the parameter."),
+  },
+  { title: "FieldWarning" },
+)
 
 export const deleted = (id: string) => ({ data: { id, deleted: true as const } })
 

@@ -3,6 +3,7 @@ import { codes, type ErrorCode, statusOf } from "../core/errors"
 import { count, EXAMPLE_ID, flag, maybe, text } from "../lib/record-fields"
 import { needOf } from "./authorize"
 import { pageOf } from "./envelope"
+import { FieldWarning } from "./field-schemas"
 import type { AnyRoute } from "./route"
 
 export const reference = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` })
@@ -115,12 +116,15 @@ const WITHOUT_CURSOR = "Null if the request has a cursor."
 const INCOMPLETE =
   "Present if the filter stopped before the end of the list, because it looks at a limited number of records in one request. The page may be empty. Continue with `next_cursor`. The totals are null."
 
+const warnings = t.Optional(t.Array(FieldWarning, { description: "Absent if there are none." }))
+
 /** What `meta` has: of one record, of a page, and of the feed. */
 export const metas = {
-  one: t.Object({ request_id }, { title: "Meta" }),
+  one: t.Object({ request_id, warnings }, { title: "Meta" }),
   page: t.Object(
     {
       request_id,
+      warnings,
       page: numbered(),
       per_page: count(25),
       total: numbered(),
@@ -137,6 +141,7 @@ export const metas = {
   feed: t.Object(
     {
       request_id,
+      warnings,
       next_after: maybe(text(`evt_${EXAMPLE_ID}`, "The `after` of the next request.")),
       next_before: t.Optional(
         maybe(text(`evt_${EXAMPLE_ID}`, "With `before`: the `before` of the next request.")),
@@ -161,6 +166,7 @@ export const Failure = t.Object(
     meta: t.Object(
       {
         request_id,
+        warnings,
         docs: text("/docs/errors/validation_error", "The path of a page about the code."),
       },
       { title: "ErrorMeta" },

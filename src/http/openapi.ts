@@ -1,6 +1,7 @@
-import { type TSchema, Type as t } from "@sinclair/typebox"
+import { type TObject, type TSchema, Type as t } from "@sinclair/typebox"
 import { needOf } from "./authorize"
 import { curlExample, exampleRequest, pathField } from "./example-request"
+import { FieldWarning } from "./field-schemas"
 import { MAX_KEYS, MAX_VALUES } from "./json"
 import * as shared from "./openapi-components"
 import { eventDescriptions, type Schema, SchemaComponents, TEXTS } from "./openapi-schemas"
@@ -57,7 +58,8 @@ export interface OpenApi {
 const DESCRIPTION =
   "Every success is `{data, meta}`. Every failure is `{error: {code, message, details}, meta}`. " +
   "Branch on the status and `error.code`, never on the message. Repeat a request after 429, 500, " +
-  "502, 503 and 504, with growing pauses. Every other error is final."
+  "502, 503 and 504, with growing pauses. Every other error is final. Unknown fields are ignored. " +
+  "`meta.warnings` names those that are almost a known field."
 
 /** Describes the table: TypeBox schemas are JSON Schema, which OpenAPI 3.1 takes as it is. */
 export function openApi(routes: AnyRoute[], version: string): OpenApi {
@@ -212,8 +214,16 @@ function envelopeOf({ query, response = t.Unknown(), top, meta, envelope }: AnyR
     ...top?.properties,
     data: is_list ? t.Array(response) : response,
     ...(is_list && { has_more: t.Boolean({ description: "A copy of `meta.has_more`." }) }),
-    meta: meta ? t.Object({ ...usual.properties, ...meta.properties }) : usual,
+    meta: meta ? t.Object({ ...usual.properties, ...withFieldWarnings(meta) }) : usual,
   })
+}
+
+/** A route may have warnings of its own in `meta`. Those about fields stand among them. */
+function withFieldWarnings({ properties }: TObject): TObject["properties"] {
+  const { warnings } = properties
+  if (!warnings) return properties
+  const list = t.Array(t.Union([warnings.items as TSchema, FieldWarning]), warnings)
+  return { ...properties, warnings: t.Optional(list) }
 }
 
 /** From the path, the query and the headers that the route itself reads. */

@@ -24,7 +24,7 @@ import { type Admission, Guard, type TokenVerifiers } from "./guard"
 import * as idempotency from "./idempotency"
 import type { RecentTraffic } from "./listener"
 import { quotaHeaders, type RateLimits } from "./rate-limits"
-import { isResendClient } from "./resend-client"
+import { isResendClient, resendArea } from "./resend-client"
 import type { AnyRoute, Call, RouteAnswer } from "./route"
 import type { ServerHealth } from "./server-health"
 import { requireUpgrade, Sockets, type SocketTimes, Upgrade, type Upgrader } from "./sockets"
@@ -37,6 +37,7 @@ import {
   pathOf,
   shownPath,
 } from "./target"
+import { refusing, warningOfNearMisses } from "./unknown-fields"
 import { readBody, readSearch } from "./validate"
 
 const TIME_LIMIT_MILLISECONDS = 30_000
@@ -121,6 +122,8 @@ interface Context {
 
 interface State extends Admission {
   id: string
+  /** Near misses among the fields of the request. */
+  warnings?: Problems
   error_code?: ErrorCode
 }
 
@@ -164,13 +167,21 @@ class RequestHandler {
     try {
       const answer = await withDeadline(this.#time_limit_ms, (signal) => this.#run(state, signal))
       if (answer instanceof Upgrade) return this.#switch(state, answer, server)
-      return respond(answer, route.status[0], id, headersOf(state))
+      const area = isResendClient(request) ? resendArea(pathOf(request)) : undefined
+      const beside = { warnings: state.warnings?.list ?? [], area }
+      return respond(answer, route.status[0], id, headersOf(state), beside)
     } catch (thrown) {
       state.quota ??= this.#limits.see(ip) // without a caller, the headers tell the window of the address
       const error = asApiError(thrown, id, request.method)
       state.error_code = error.code
       const { page } = route
-      const told = { method: request.method, path: pathOf(request), ...(page && { page }) }
+      const warnings = state.warnings?.list ?? []
+      const told = {
+        method: request.method,
+        path: pathOf(request),
+        warnings,
+        ...(page && { page }),
+      }
       return respondError(error, id, headersOf(state), told)
     }
   }
@@ -281,11 +292,13 @@ class RequestHandler {
       ? idempotency.claimOf(claiming, this.#options.secrets)
       : undefined
     const { value: raw } = body
-    if (!claim) return handle(route, { ...call, claim }, raw)
+    state.warnings = new Problems()
+    const run = (own: Unread) => handle(route, own, raw, state.warnings as Problems)
+    if (!claim) return run({ ...call, claim })
 
     this.#running.begin(claim)
     try {
-      return await this.#once(route, { ...call, claim }, raw)
+      return await this.#once({ ...call, claim }, run)
     } finally {
       this.#running.end(claim)
     }
@@ -296,19 +309,21 @@ class RequestHandler {
    * a handler takes the claim in the transaction of its work, and there a second one fails. It is
    * told the first answer even where it would be refused now.
    */
-  async #once(route: AnyRoute, call: Claimed, raw: unknown): Promise<RouteAnswer> {
+  async #once(call: Claimed, run: (call: Claimed) => Eventually): Promise<RouteAnswer> {
     try {
-      return await handle(route, call, raw)
+      return await run(call)
     } catch (error) {
       const kept = await idempotency.lookup(this.#options.store.read, call.claim)
       // The answer as it was, under the id of the request that asks for it again.
       if (kept) return { ...kept, headers: { "idempotent-replayed": "true" } }
       const is_old = error instanceof idempotency.AlreadyAnswered && call.claim.renewed
-      if (is_old) return await handle(route, call, raw)
+      if (is_old) return await run(call)
       throw error
     }
   }
 }
+
+type Eventually = Promise<RouteAnswer> | RouteAnswer
 
 type Claimed = Unread & { claim: idempotency.Claim }
 
@@ -344,11 +359,12 @@ const asHeader = (text: string) => text.replace(/[^\x20-\x7e]/gu, "?")
 type Unread = Omit<Call<unknown, unknown, Record<string, string>>, "body" | "query">
 
 /** Reads body and query by the row, tells everything that is wrong with them, then runs it. */
-function handle(route: AnyRoute, call: Unread, raw: unknown): Promise<RouteAnswer> | RouteAnswer {
+function handle(route: AnyRoute, call: Unread, raw: unknown, warnings: Problems): Eventually {
   const problems = new Problems()
   const strict = call.request.headers.get("x-strict") === "1"
-  const body = readBody(route, raw, strict, problems)
-  const query = readSearch(route, call.request, strict, problems)
+  const noteUnknown = strict ? refusing(problems) : warningOfNearMisses(warnings)
+  const body = readBody(route, raw, noteUnknown, problems)
+  const query = readSearch(route, call.request, noteUnknown, problems)
   problems.throwIfAny()
   return route.handle({ ...call, body, query } as Call<never, never, never>)
 }

@@ -8,6 +8,7 @@ import { oncePer } from "../store/cached"
 import { ALIAS_OF, MONTH, NOT_OFFERED, ONE_LINE, RULE, type TextRule } from "./field-schemas"
 import type { AnyRoute } from "./route"
 import { queryOf } from "./target"
+import { eachUnknown, type NoteUnknown } from "./unknown-fields"
 
 /** What a route without a schema knows. */
 const NOTHING = Type.Object({})
@@ -15,11 +16,11 @@ const NOTHING = Type.Object({})
 export function readBody(
   route: AnyRoute,
   raw: unknown,
-  strict: boolean,
+  noteUnknown: NoteUnknown,
   problems: Problems,
 ): unknown {
   const given = settleNames(route.body, raw, problems)
-  if (strict) refuseUnknown(route.body ?? NOTHING, raw, problems)
+  eachUnknown(route.body ?? NOTHING, raw, noteUnknown)
   const body = route.readRaw ? route.readRaw(given, problems) : checked(route, given, problems)
   if (route.method === "PATCH" || route.changes) requireChange(route.body, raw, problems)
   return body
@@ -41,10 +42,15 @@ function knownFields(schema: TSchema | undefined, given: unknown): unknown {
   )
 }
 
-export function readSearch(route: AnyRoute, request: Request, strict: boolean, problems: Problems) {
-  if (!route.query && !strict) return {}
+export function readSearch(
+  route: AnyRoute,
+  request: Request,
+  noteUnknown: NoteUnknown,
+  problems: Problems,
+) {
+  if (!route.query && !request.url.includes("?")) return {}
   const given = queryOf(request)
-  if (strict) refuseUnknown(route.query ?? NOTHING, Object.fromEntries(given), problems)
+  if (given.size > 0) eachUnknown(route.query ?? NOTHING, Object.fromEntries(given), noteUnknown)
   return route.query ? readQuery(route.query, given, problems) : {}
 }
 
@@ -62,38 +68,6 @@ const MISSING = [
   ValueErrorType.ObjectRequiredProperty,
   ValueErrorType.ObjectMinProperties,
 ] as ValueErrorType[]
-
-/** With `X-Strict: 1` a field that the route does not read is a problem. */
-function refuseUnknown(schema: TSchema, value: unknown, problems: Problems, path = "") {
-  if (typeof value !== "object" || value === null) return
-  const forms = formsOf(schema)
-  if (Array.isArray(value)) {
-    const items = forms.flatMap((form) => (form.type === "array" ? [form.items as TSchema] : []))
-    if (items.length === 0) return
-    value.forEach((item, at) => void refuseUnknown(anyOf(items), item, problems, `${path}${at}.`))
-    return
-  }
-  const shapes = forms.flatMap((form) => ((form as TObject).properties ? [form as TObject] : []))
-  if (shapes.length === 0) {
-    const values = forms.flatMap((form) => Object.values<TSchema>(form.patternProperties ?? {}))
-    if (values.length === 0) return // a free object, or none at all
-    for (const [name, inner] of Object.entries(value)) {
-      refuseUnknown(anyOf(values), inner, problems, `${path}${name}.`)
-    }
-    return
-  }
-  for (const [name, inner] of Object.entries(value)) {
-    const fields = shapes.flatMap(({ properties }) => properties[name] ?? [])
-    if (fields.length > 0) refuseUnknown(anyOf(fields), inner, problems, `${path}${name}.`)
-    else problems.add(path + name, "unknown_field", "There is no such field.")
-  }
-}
-
-/** A field may be written in several forms: each of them, however deep the alternatives go. */
-const formsOf = (schema: TSchema): TSchema[] =>
-  schema.anyOf ? (schema.anyOf as TSchema[]).flatMap(formsOf) : [schema]
-
-const anyOf = (schemas: TSchema[]) => ({ anyOf: schemas }) as unknown as TSchema
 
 /** Query strings are text: numbers and booleans are read from it as the schema says. */
 function readQuery(schema: TObject, search: URLSearchParams, problems: Problems) {

@@ -106,16 +106,16 @@ function readingOf<Table extends NounTable>(declared: NounDeclaration<Table, unk
   type Row = NounRow<Table>
   const { table, missing, counter, named_by = BY_ID } = declared
 
-  const selectNamed = (db: Reader, owner: string, path_name: string) =>
-    named_by.isName(path_name)
-      ? selectBy(db, declared, owner, named_by.column, path_name)
-      : undefined
+  /** By its name, or by its id, which clients of another service know a record by. */
+  async function named(path_name: string, rowsBy: (column: string) => PromiseLike<unknown[]>) {
+    const [row] = named_by.isName(path_name) ? await rowsBy(named_by.column) : []
+    const [other] = !row && named_by !== BY_ID && isUuid(path_name) ? await rowsBy("id") : [row]
+    return other as Row | undefined
+  }
 
   /** Undefined where the owner has no record of this name. */
-  async function lookup(db: Reader, owner: string, path_name: string) {
-    const [row] = (await selectNamed(db, owner, path_name)) ?? []
-    return row as Row | undefined
-  }
+  const lookup = (db: Reader, owner: string, path_name: string) =>
+    named(path_name, (column) => selectBy(db, declared, owner, column, path_name))
 
   /** Throws 404. */
   const find = async (db: Reader, owner: string, path_name: string): Promise<Row> =>
@@ -123,9 +123,8 @@ function readingOf<Table extends NounTable>(declared: NounDeclaration<Table, unk
 
   /** As `find`, and locks the row until the transaction ends. */
   async function findForUpdate(tx: Tx, owner: string, path_name: string): Promise<Row> {
-    const query = selectNamed(tx, owner, path_name)
-    const [row] = query ? await forUpdate(query) : []
-    return (row as Row | undefined) ?? missing()
+    const rowsBy = (column: string) => forUpdate(selectBy(tx, declared, owner, column, path_name))
+    return (await named(path_name, rowsBy)) ?? missing()
   }
 
   /** Newest first. */

@@ -63,15 +63,19 @@ export function nearest(name: string, among: readonly string[]): Nearest | undef
   return best && { text: best.text, is_near: best.away <= MOST_TYPING_ERRORS }
 }
 
-/** Levenshtein distance, one row at a time. */
-function distance(a: string, b: string): number {
+/** Letters that were left out, added, replaced or turned round with their neighbour; one row at a time. */
+export function distance(a: string, b: string): number {
+  let before: number[] = []
   let row = Array.from({ length: b.length + 1 }, (_, column) => column)
   for (let i = 1; i <= a.length; i++) {
     const next = [i]
     for (let j = 1; j <= b.length; j++) {
       const change = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next.push(Math.min(change, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
+      const is_turned = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
+      const turned = is_turned ? (before[j - 2] ?? 0) + 1 : change
+      next.push(Math.min(change, turned, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
     }
+    before = row
     row = next
   }
   return row[b.length] ?? 0

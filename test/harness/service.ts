@@ -210,7 +210,10 @@ export type TestService = Awaited<ReturnType<typeof testService>>
 function watched(app: Elysia): Elysia {
   const answer = app.fetch
   const value = async (request: Request) => {
-    return seen(request.method, pathOf(request), await answer(request))
+    const found = await answer(request)
+    // The client of Resend gets its own form of records; its tests read them as it does.
+    if (request.headers.get("user-agent")?.startsWith("resend-")) return found
+    return seen(request.method, pathOf(request), found)
   }
   return Object.defineProperty(app, "fetch", { value })
 }

@@ -4,6 +4,7 @@ import { Problems } from "../../src/core/errors"
 import { builtEventTypes } from "../../src/events/registry"
 import type { Operation } from "../../src/http/openapi"
 import { isDescribed } from "../../src/http/route"
+import { refusing } from "../../src/http/unknown-fields"
 import { readBody } from "../../src/http/validate"
 import { type JsonSchema, judges } from "../harness/json-schema"
 import { published } from "../harness/published"
@@ -67,7 +68,7 @@ describe.each(operations.map(({ name, operation }) => [name, operation] as const
       expect(faults(content)).toEqual([])
       const route = table.find(({ method, path }) => `${method} ${path}` === name)
       const problems = new Problems()
-      if (route) readBody(route, content.example, false, problems)
+      if (route) readBody(route, content.example, refusing(problems), problems)
       expect(problems.list).toEqual([])
     })
   },

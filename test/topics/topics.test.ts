@@ -195,12 +195,22 @@ describe("a topic", () => {
   const keysOfSearch = async (project: TestProject, text: string) =>
     keysIn(await project.get(`${ALL}?search=${text}`))
 
-  test("is nobody else's, and not found by its id or by half a name", async () => {
+  test("is found by its id as well, where no other topic has that for its key", async () => {
+    const project = await service.project()
+    const { id, key } = await made(project)
+    expect((await project.get(`${ALL}/${id}`)).body.data).toMatchObject({ id, key })
+    const changed = await patch(project, id, { name: "Other" })
+    expect(changed.body.data).toMatchObject({ key, name: "Other" })
+    const odd = await made(project, { name: "Odd", key: id })
+    expect((await project.get(`${ALL}/${id}`)).body.data.id).toBe(odd.id)
+  })
+
+  test("is nobody else's, and not found by half a name", async () => {
     const [project, other] = [await service.project(), await service.project()]
     const { id, key } = await made(project)
     for (const [who, name] of [
       [other, key],
-      [project, id],
+      [other, id],
       [project, "product"],
       [project, "a%2Fb"],
       [project, "PRODUCT-NEWS"],
