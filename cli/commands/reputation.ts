@@ -77,6 +77,10 @@ function summary(reputation: Reputation, paint: Paint): string {
     ["sent", `${number(sent)} in ${window_days} days, ${number(hour_sent)} this hour`],
     ["bounces", rate("bounce_rate"), brush("bounce_rate")],
     ["complaints", rate("complaint_rate"), brush("complaint_rate")],
+    [
+      "minimum",
+      `Belfry acts on rates from ${number(throttled.min_sent)} sent (throttled) and ${number(frozen.min_sent)} sent (frozen)`,
+    ],
     ["forecast", forecastText(reputation)],
   ] as const
   return fields(lines, paint)

@@ -1,4 +1,5 @@
 import { request } from "node:http"
+import { dirname } from "node:path"
 import type { Loaded } from "../../src/core/config"
 import { codes, type ErrorCode } from "../../src/core/errors"
 import type { AdminOrder } from "../../src/operations/admin"
@@ -6,7 +7,8 @@ import type { Context } from "../lib/context"
 import { exitOfStatus, exits, Failure, usage } from "../lib/errors"
 import { socketsFor, whereServersRun } from "./find-server"
 import { withStore } from "./init"
-import { dataSettings, type LocalOptions } from "./settings"
+import { serverOf } from "./server-process"
+import { dataSettings, type LocalOptions, localSettings } from "./settings"
 
 interface OrderRefusal {
   code: string
@@ -54,12 +56,34 @@ export async function runOrder<Data>(
 
 /** The answer of the running server; undefined when no server runs on this data. */
 export async function askServer<Data>(loaded: Loaded, what: AdminOrder): Promise<Data | undefined> {
-  for (const socket of socketsFor(loaded)) {
+  for await (const socket of meantSockets(loaded)) {
     const answer = await sendOrder(socket, what)
     if (answer) return answer as Data
-    if (await hasDatabase(loaded)) break
   }
   return undefined
+}
+
+/** The settings of the server that `askServer` asks, with its own environment; the given ones where none runs. */
+export async function settingsOfServer(
+  loaded: Loaded,
+  flags: Context["flags"],
+  options: LocalOptions,
+): Promise<Loaded> {
+  for await (const socket of meantSockets(loaded)) {
+    const dataDir = dirname(socket)
+    const server = serverOf(dataDir)
+    if (server) return localSettings(flags, { ...options, dataDir }, WARNS, server.environment)
+  }
+  return loaded
+}
+
+const WARNS = { "log.level": "warn" } as const
+
+async function* meantSockets(loaded: Loaded): AsyncGenerator<string> {
+  for (const socket of socketsFor(loaded)) {
+    yield socket
+    if (await hasDatabase(loaded)) break
+  }
 }
 
 /** Before that no other server is asked: this data is meant. */

@@ -20,7 +20,7 @@ import { exits, Failure, usage } from "../lib/errors"
 import { unreadable } from "../lib/input"
 import { onInterrupt } from "../lib/interrupt"
 import { ago, type Columns, fields, wide } from "../lib/table"
-import { askServer } from "./admin-socket"
+import { askServer, settingsOfServer } from "./admin-socket"
 import { dataSettings, type LocalOptions, sameData } from "./settings"
 import { atData } from "./start-errors"
 
@@ -95,7 +95,7 @@ export const verify: Action<LocalOptions> = async (context, options, chosen) => 
     const path = await pathOf(loaded, chosen)
     const { verifyArchive } = await import("../../src/operations/backup/verify-archive")
     const onProgress = (done: number, total: number) => shown({ done, total })
-    const secrets = await secretsOf(loaded)
+    const secrets = await secretsOf(await settingsOfServer(loaded, context.flags, options))
     const stop = new AbortController()
     onInterrupt(() => stop.abort(INTERRUPTED))
     const settings = loaded.values
@@ -226,7 +226,7 @@ async function readable(path: string): Promise<string> {
   }
 }
 
-/** Undefined when this folder has no key: a copy of a backup may be verified on another machine. */
+/** Undefined when the folder has no key: a copy of a backup may be verified on another machine. */
 async function secretsOf({ values }: Loaded) {
   const { openSecrets } = await import("../../src/core/secrets")
   const { data_dir, "security.master_key": master_key } = values

@@ -42,7 +42,7 @@ export const upgrade: Action<UpgradeOptions> = async (context, options, source =
     throw usage("--dry-run is not possible with this command", "use --check")
   context.output.promises([...FIELDS, "downtime_ms"])
   if (!isCompiled()) throw usage("Only the compiled binary can be upgraded.", "update the sources")
-  const loaded = settingsOfServer(context, options)
+  const loaded = ownOrServers(context, options)
   useSettings(loaded)
   const { values } = loaded
   const { data_dir } = values
@@ -62,7 +62,7 @@ export const upgrade: Action<UpgradeOptions> = async (context, options, source =
 }
 
 /** With the environment of the server that runs: the database may be named there alone. */
-function settingsOfServer({ flags }: Context, options: UpgradeOptions): Loaded {
+function ownOrServers({ flags }: Context, options: UpgradeOptions): Loaded {
   const defaults = { "log.level": "warn" } as const
   const own = localSettings(flags, options, defaults)
   const { data_dir } = own.values

@@ -1,9 +1,11 @@
 import { isSecret, signedHeaders } from "../../src/lib/signature"
 import { shortened } from "../lib/cells"
-import type { Action } from "../lib/context"
+import type { Action, Context } from "../lib/context"
 import { exits, usage } from "../lib/errors"
 import { onInterrupt } from "../lib/interrupt"
+import { write } from "../lib/output"
 import { type PostResult, post, RECEIVER_MILLISECONDS } from "../lib/post"
+import { originOf } from "../lib/profiles"
 import { cleanLine, type Paint } from "../lib/terminal"
 import { millis, pause } from "../lib/time"
 import { listenSecret, receiverAddress } from "./listen-secret"
@@ -27,6 +29,10 @@ export const verify: Action<{ secret?: string; skipVerify?: boolean }> = async (
   const known = secret ?? listenSecret(context)
   if (!isSecret(known))
     throw usage("--secret is not a webhook secret", "a webhook secret begins with whsec_")
+  if (secret === undefined) await warnOfEndpoint(context, url)
+  const source = secret === undefined ? `belfry listen for ${context.connection().url}` : "--secret"
+  const shown = `${known.slice(0, SHOWN_CHARACTERS)}…`
+  await write(process.stderr, `signed with the secret ${shown} of ${source}\n`)
   onInterrupt(() => {
     output.passing("")
     process.exit(exits.interrupted)
@@ -55,6 +61,32 @@ export const verify: Action<{ secret?: string; skipVerify?: boolean }> = async (
   await output.note(`${right.length} of ${done.length} answers are right`)
   if (right.length === done.length) return exits.done
   return right.length === 0 ? exits.failed : exits.partly_failed
+}
+
+/** Enough to compare with a secret at hand. */
+const SHOWN_CHARACTERS = 12
+
+const PATIENCE_MILLISECONDS = 2000
+
+/** The server signs with the secret of the endpoint itself, where the receiver is one. */
+async function warnOfEndpoint(context: Context, url: string): Promise<void> {
+  const query = { per_page: 100 }
+  const client = context.client(PATIENCE_MILLISECONDS)
+  const { data } = await client.call("GET /v1/webhooks", { query }).catch(() => ({ data: [] }))
+  const found = data.find((one) => one.url && addressOf(one.url) === addressOf(url))
+  if (!found) return
+  const lines = [
+    `${context.paint.yellow("warning:")} ${found.url} is the endpoint ${found.id}, which has a secret of its own.`,
+    "  If the receiver knows that one, give it with --secret whsec_…",
+    `  Or let the server send an event that it signs: ${context.output.again(`belfry webhooks test ${found.id}`)}`,
+  ]
+  await write(process.stderr, `${lines.join("\n")}\n`)
+}
+
+/** With one name for all ways to write this machine. */
+function addressOf(url: string): string {
+  const { pathname, search } = new URL(url)
+  return originOf(url) + pathname + search
 }
 
 const TICK_MILLISECONDS = 1000

@@ -26,6 +26,7 @@ import {
   type Screen,
   type State,
   type StateStep,
+  said,
   step,
   type Tab,
 } from "./state"
@@ -138,15 +139,41 @@ function followedOrNot(state: State): State {
   return withList(running, "messages", { position: followed(rows, visibleRows(state, "messages")) })
 }
 
+const nameOf = ({ id }: MessageRow) => `${id.slice(0, 8)}…${id.slice(-4)}`
+
+/** It waits for a time that somebody chose. */
+const isScheduled = ({ status, scheduled_at }: MessageRow, now: number): boolean =>
+  status === "queued" && scheduled_at !== null && scheduled_at > now
+
 const resend = action("r", "resend", "send this message again (asks first)", (state) => {
   const row = chosen(state, "messages")
   if (!row) return step(state)
-  const name = `${row.id.slice(0, 8)}…${row.id.slice(-4)}`
-  const text = `Send ${name} to ${row.to} again, with its copies?`
+  const due = isScheduled(row, state.now) ? age(iso(row.scheduled_at ?? 0), state.now) : undefined
+  const text =
+    due === undefined
+      ? `Send ${nameOf(row)} to ${row.to} again, with its copies?`
+      : `It is due ${due}. Send a copy to ${row.to} now? Only :cancel stops the first.`
   const input = { params: { email_id: row.id }, body: {} }
   const done = ({ data }: { data: { id: string } }) => `sent again as ${data.id}`
   return ask(state, text, change("POST /v1/emails/{email_id}/resend", input, done))
 })
+
+const cancel = {
+  ...action("c", "cancel", "cancel a message that waits or is scheduled (asks first)", (state) => {
+    const row = chosen(state, "messages")
+    if (!row) return step(state)
+    if (row.status !== "queued")
+      return said(state, `only a queued message can be cancelled; this one is ${row.status}`)
+    const input = { params: { email_id: row.id } }
+    const asked = change(
+      "POST /v1/emails/{email_id}/cancel",
+      input,
+      () => `cancelled ${nameOf(row)}`,
+    )
+    return ask(state, `Cancel ${nameOf(row)} to ${row.to}? It will not be sent.`, asked)
+  }),
+  short: "", // the line of keys is full
+}
 
 const pause = action("Space", "pause", "pause the list, or continue it", (state) =>
   step(pausedOrNot(state)),
@@ -164,6 +191,7 @@ const inList: Key[] = [
   pause,
   follow,
   resend,
+  cancel,
   copy(),
   {
     ...key("Esc", "", ""),
@@ -178,6 +206,7 @@ const inDetail: Key[] = [
   scrolling,
   ...neighbours("message"),
   resend,
+  cancel,
   copy(),
 ]
 
@@ -295,5 +324,5 @@ export const messagesScreen: Screen = {
     read: partsOf,
   },
   keys: ({ details }) => (details.messages ? inDetail : inList),
-  actions: [resend, pause, follow, copy()],
+  actions: [resend, cancel, pause, follow, copy()],
 }

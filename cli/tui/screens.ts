@@ -45,9 +45,12 @@ const queueScreen: Screen = {
 const reputationScreen: Screen = {
   info({ pages: { reputation } }) {
     if (reputation.found === null) return ""
-    const { status, bounce_rate, complaint_rate, held } = reputation.found
+    const { status, bounce_rate, complaint_rate, held, sent, thresholds } = reputation.found
+    const { min_sent } = thresholds.throttled
+    const few =
+      sent < min_sent ? `   ${number(sent)} sent, below the minimum of ${number(min_sent)}` : ""
     const some = held.length > 0 ? `   ${held.length} held: belfry reputation release` : ""
-    return `${status}: bounces ${percent(bounce_rate)}, complaints ${percent(complaint_rate)}${some}`
+    return `${status}: bounces ${percent(bounce_rate)}, complaints ${percent(complaint_rate)}${few}${some}`
   },
   page: { read: "GET /v1/accounts/me/reputation", text: reputationText },
   keys: () => [scrolling],

@@ -4,6 +4,7 @@ import { closeSync, openSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { program } from "../harness/program"
 import { environment, freshHome } from "./belfry"
+import { box } from "./box"
 import { belfry } from "./lines"
 
 test("a check that Ctrl-C ends leaves the archive, and nothing beside it", async () => {
@@ -38,7 +39,10 @@ test("create and list say how many files a backup lacks", async () => {
     for (const name of ["a", "b"]) insert.run(Buffer.alloc(16, name), name.repeat(64))
   }
   const told = await create("--output", "table")
-  expect([told.exit, told.out]).toEqual([0, expect.stringContaining("it lacks 2 files, gone or")])
+  expect([told.exit, told.out]).toEqual([
+    0,
+    expect.stringContaining("it lacks 2 files, missing or"),
+  ])
   const listed = await belfry(["backup", "list", ...local, "--output", "table"])
   const lines = listed.out.split("\n").filter((line) => line.includes("belfry-20"))
   expect(lines.map((line) => line.includes("lacks 2 files"))).toEqual([true, false])
@@ -82,4 +86,14 @@ test("a running server refuses a backup into another folder than its own", async
     server.kill("SIGTERM")
     await server.exited
   }
+}, 60_000)
+
+test("beside the server of `up`, whose folder nobody named, a check uses the key of that server", async () => {
+  await using server = await box({
+    BELFRY_SECURITY_MASTER_KEY: Buffer.alloc(32, 5).toString("base64"),
+  })
+  const line = (...words: string[]) => belfry(words, { env: { HOME: server.home } })
+  expect((await line("backup", "create")).exit).toBe(0)
+  const { exit, out } = await line("backup", "verify")
+  expect([exit, JSON.parse(out)]).toMatchObject([0, { secrets_opened: true }])
 }, 60_000)

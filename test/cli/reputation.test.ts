@@ -18,6 +18,7 @@ test("show prints the status, both rates beside their thresholds, and what is he
     /rejected +39.3 % of new sends/,
     /bounces +▓+░+ 6.1 % \(throttled at 5 %, frozen at 10 %\)/,
     /complaints +▓+░+ 0.04 % \(throttled at 0.1 %, frozen at 0.5 %\)/,
+    /minimum +Belfry acts on rates from 200 sent \(throttled\) and 500 sent \(frozen\)/,
     /forecast +no change expected; Belfry freezes the account after 182 more bounces or 19 more complaints/,
     /tag news +0.8 % +\d+ \w+ +120/,
     /例え.test +400 +20 \(6.1 %\)/,

@@ -1,6 +1,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test"
 import { isVerified, type Received, type Receiver, startReceiver } from "../harness/receiver"
 import { freshHome, onTerminal } from "./belfry"
+import { FakeApi, ID, KEY } from "./fake-api"
 import { belfry } from "./lines"
 
 setDefaultTimeout(60_000)
@@ -98,12 +99,15 @@ test("a dumb terminal and a pipe are told nothing that passes", async () => {
   const words = ["webhooks", "verify", receiver.url, "--secret", SECRET]
   const dumb = await onTerminal(words, { env: { TERM: "dumb" } })
   const pipe = await belfry([...words, "--ndjson"])
-  expect([dumb.exit, dumb.out.includes("\u001b"), dumb.out.includes("…")]).toEqual([
+  expect([dumb.exit, dumb.out.includes("\u001b"), dumb.out.includes("… 0 of")]).toEqual([
     0,
     false,
     false,
   ])
-  expect([pipe.err, pipe.out.trim().split("\n").length]).toEqual(["", 7])
+  expect([pipe.err, pipe.out.trim().split("\n").length]).toEqual([
+    `signed with the secret ${SECRET.slice(0, 12)}… of --secret\n`,
+    7,
+  ])
 })
 
 test("a field that there is not is told before anything is sent: 2", async () => {
@@ -116,4 +120,22 @@ test("a field that there is not is told before anything is sent: 2", async () =>
 test("what is no secret is refused: 2", async () => {
   const words = ["webhooks", "verify", "localhost:1", "--secret", "whsec_short"]
   expect((await belfry(words)).exit).toBe(2)
+})
+
+test("the secret that signed is always named, and a registered receiver has one of its own", async () => {
+  using api = new FakeApi()
+  using receiver = careful(SECRET)
+  const endpoint = receiver.url.replace("127.0.0.1", "localhost")
+  api.data("GET /v1/webhooks", [{ id: ID, url: endpoint }])
+  const env = { BELFRY_URL: api.url, BELFRY_API_KEY: KEY }
+  const verify = ["webhooks", "verify", receiver.url]
+  const own = await belfry(verify, { env })
+  expect(own.err).toContain(`${endpoint} is the endpoint ${ID}, which has a secret of its own`)
+  expect(own.err).toContain("--secret whsec_…")
+  expect(own.err).toContain(`belfry webhooks test ${ID}`)
+  expect(own.err).toMatch(/signed with the secret whsec_\S{6}… of belfry listen for http/)
+  const given = await belfry([...verify, "--secret", SECRET], { env })
+  expect(given.err).toBe(`signed with the secret ${SECRET.slice(0, 12)}… of --secret\n`)
+  api.data("GET /v1/webhooks", [{ id: ID, url: `${endpoint}/other` }])
+  expect((await belfry(verify, { env })).err).not.toContain("endpoint")
 })

@@ -170,6 +170,31 @@ test("resending asks first, and only y is a yes", () => {
   ])
 })
 
+const dueIn = (hours: number): State => {
+  const due = { scheduled_at: NOW + hours * 3_600_000 }
+  const facts = [fact(0, "queued", due)]
+  return applyNews(monitorWith(0), { is: "facts", facts }).state
+}
+
+test("a scheduled message is cancelled by :cancel, and resending it says that the first one stays", () => {
+  const asked = pressed(dueIn(2), ":", ...typed("cancel"), "<enter>")
+  expect(asked.state.question?.text).toContain("u0@mailbox.test? It will not be sent.")
+  const { intents } = pressed(asked.state, "y")
+  const input = { params: { email_id: idAt(NOW, 0) } }
+  expect(intents).toMatchObject([{ name: "POST /v1/emails/{email_id}/cancel", input }])
+  const again = pressed(dueIn(2), "r").state.question?.text
+  expect(again).toMatch(
+    /^It is due in 2 h. Send a copy to u0@mailbox.test now\? Only :cancel stops/,
+  )
+  expect(pressed(dueIn(-2), "r").state.question?.text).toContain("again, with its copies?")
+})
+
+test("what was sent cannot be cancelled, and the monitor says so", () => {
+  const { state, intents } = pressed(monitorWith(1), "c")
+  expect([state.question, intents]).toEqual([null, []])
+  expect(state.notice?.text).toBe("only a queued message can be cancelled; this one is delivered")
+})
+
 test("keys that mean one message mean nothing where there is none", () => {
   for (const key of ["r", "y", "<enter>", "j", "G"]) {
     expect(pressed(monitorWith(0), key).intents).toEqual([])

@@ -27,6 +27,16 @@ test("rates stand beside their thresholds, with a bar, a forecast and what is he
   expect(text).toMatch(/例え.test +400 +20 \(6.1 %\) +1 \(0.04 %\)/)
 })
 
+test("the minimum volume stands below the rates, and on top while fewer are sent", () => {
+  const minimum = "Belfry acts on rates from 200 sent (throttled) and 500 sent (frozen)"
+  const enough = drawn(open()).join("\n")
+  expect(enough).toContain(minimum)
+  expect(enough).not.toContain("below the minimum")
+  expect(drawn(open(troubled({ sent: 12 }))).join("\n")).toContain(
+    "12 sent, below the minimum of 200",
+  )
+})
+
 test("a forecast names the next status and its time, and a freeze the person that lifts it", () => {
   const expected_at = new Date(Date.now() + 5 * 3_600_000 + 1000).toISOString()
   const forecast = { ...troubled().forecast, status: "frozen" as const, expected_at }
