@@ -23,16 +23,10 @@ export const COLUMNS: FileColumns = {
   },
   more: /^metadata\../,
   alone: ["external_id", "email"],
-  headless: "email",
 }
 
 /** Fields that are none of a subscriber: others follow from them. */
-const READ_TOGETHER = new Set([
-  "first_name",
-  "last_name",
-  "address",
-  ...Object.keys(STANDING_FIELDS),
-])
+const OTHERS = new Set(["first_name", "last_name", "address", ...Object.keys(STANDING_FIELDS)])
 
 /**
  * A subscriber as the server takes it. An empty cell says nothing: the field stays as it is. Where there is no id, the
@@ -47,10 +41,12 @@ export function subscriberLine(row: FileRow, unread: Set<string>): ImportLine {
     if (field === "tags") fields.tags = tagsOf(value)
     else if (field === "metadata") refused ??= addMetadata(metadata, value)
     else if (field.startsWith("metadata.")) metadata[field.slice("metadata.".length)] = value
-    else if (!READ_TOGETHER.has(field)) fields[field] = value
+    else if (!OTHERS.has(field)) fields[field] = value
   }
   refused ??= addAddress(fields, values, columns)
-  addName(fields, values)
+  const parts = [values.get("first_name"), values.get("last_name")].filter(Boolean)
+  if (parts.length > 0) fields.name ??= parts.join(" ")
+  if (typeof fields.name === "string") fields.name = fields.name.replaceAll(/\s+/g, " ")
   addPhone(fields, metadata)
   const standing = standingOf(values)
   if (standing && standing !== "active") fields.status = standing
@@ -68,28 +64,16 @@ function addAddress(
   values: ReadonlyMap<string, unknown>,
   columns: ReadonlySet<string>,
 ): string | undefined {
-  const { external_id } = fields
-  const has_other = columns.has("email") || columns.has("external_id") || external_id !== undefined
-  if (!has_other) fields.email ??= values.get("address")
-  const { email } = fields
-  if (typeof email === "string") {
-    const [, bare = email] = /<([^<>]*)>\s*$/.exec(email) ?? []
+  const has_id = columns.has("external_id") || fields.external_id !== undefined
+  if (!has_id && !columns.has("email") && values.has("address"))
+    fields.email ??= values.get("address")
+  if (typeof fields.email === "string") {
+    const [, bare = fields.email] = /<([^<>]*)>\s*$/.exec(fields.email) ?? []
     fields.external_id ??= bare.trim().toLowerCase()
-  } else {
-    if (email === undefined) delete fields.email
-    if (columns.has("email") || fields.external_id === undefined)
-      return "The line has no email address."
-  }
-  if (typeof external_id === "number") fields.external_id = String(external_id)
+  } else if (columns.has("email") || fields.external_id === undefined)
+    return "The line has no email address."
+  if (typeof fields.external_id === "number") fields.external_id = String(fields.external_id)
   return undefined
-}
-
-function addName(fields: Record<string, unknown>, values: ReadonlyMap<string, unknown>): void {
-  const whole = [values.get("first_name"), values.get("last_name")]
-    .filter((part) => typeof part === "string")
-    .join(" ")
-  if (whole !== "") fields.name ??= whole
-  if (typeof fields.name === "string") fields.name = fields.name.replaceAll(/\s+/g, " ")
 }
 
 /** A number that names no country reaches nobody. It is kept as metadata, so the person is not refused for it. */
@@ -98,37 +82,21 @@ function addPhone(fields: Record<string, unknown>, metadata: Record<string, unkn
   if (typeof phone !== "string") return
   const plain = phone.replaceAll(/[\s().\u00a0/-]/g, "").replace(/^00/, "+")
   if (/^\+[1-9]\d{6,14}$/.test(plain)) fields.phone = plain
-  else {
-    delete fields.phone
-    metadata.phone ??= phone
-  }
+  else [fields.phone, metadata.phone] = [undefined, phone]
 }
 
-/** Separated by comma, semicolon or `|`, in quotes where a tag has one of these itself, or a list of JSON. */
+/** Separated by comma, semicolon or `|`, in quotes where a tag has one of these itself, perhaps all in brackets. */
 function tagsOf(value: unknown): unknown {
-  const list = typeof value === "string" && value.startsWith("[") ? listIn(value) : value
-  if (Array.isArray(list)) return list.map((tag) => (tag as { name?: unknown } | null)?.name ?? tag)
-  return [...String(list ?? "").matchAll(/"((?:[^"]|"")*)"|[^,;|"]+/g)]
-    .map(([text, quoted]) => (quoted?.replaceAll('""', '"') ?? text).trim())
+  if (Array.isArray(value)) return value.map((tag) => tag?.name ?? tag)
+  const text = String(value ?? "").replace(/^\[(.*)\]$/s, "$1")
+  return [...text.matchAll(/\s*"((?:[^"]|"")*)"\s*(?=[,;|]|$)|[^,;|]+/g)]
+    .map(([tag, quoted]) => (quoted?.replaceAll('""', '"') ?? tag).trim())
     .filter(Boolean)
-}
-
-function listIn(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
 }
 
 /** Returns why the line is refused. */
 function addMetadata(metadata: Record<string, unknown>, value: unknown): string | undefined {
-  if (value === null) return undefined
-  if (typeof value !== "string") {
-    Object.assign(metadata, value)
-    return undefined
-  }
-  const { object, refused } = parseObject(value)
-  Object.assign(metadata, object ?? { metadata: value })
+  const { object, refused } = typeof value === "string" ? parseObject(value) : { object: value }
+  Object.assign(metadata, object ?? (value === null ? {} : { metadata: value }))
   return refused === INEXACT ? refused : undefined
 }

@@ -32,44 +32,38 @@ export const importSubscribers: Action<SubscriberImport> = async (context, optio
   return importLines(context, {
     ...{ path, options, noun: "subscribers", name: "external_id", lines },
     settings: { format, mapped: [...mapped], mode },
-    counts: ["created", "updated", "skipped", ...TOLD],
+    counts: ["created", "updated", "skipped", ...Object.keys(TOLD)],
     async enter(chunk, key, counts) {
       if (unread.size > 0)
         await context.output.note(`not read, because no field is called so: ${namesOf(unread)}`)
       unread.clear()
       const refused = await save(context, mode, chunk, key, counts)
       const failed = new Set(refused.map(({ line }) => line))
-      count(
-        counts,
-        chunk.filter(({ line }) => !failed.has(line)),
-      )
+      for (const one of chunk) if (!failed.has(one.line)) count(counts, one)
       return refused
     },
-    done: (counts) => {
-      const { created, updated, skipped } = counts
-      return [`${created} added, ${updated} updated, ${skipped} skipped`, ...told(counts)].join(
-        "; ",
-      )
-    },
+    done: (counts) =>
+      [
+        `${counts.created} added, ${counts.updated} updated, ${counts.skipped} skipped`,
+        ...told(counts),
+      ].join("; "),
   })
 }
 
 /** What a summary tells of the lines that were saved. */
-const TOLD = ["unsubscribed", "blocked", "no_address"] as const
-
-function count(counts: Record<string, number>, lines: readonly ImportLine[]): void {
-  for (const { fields } of lines) {
-    const { status, email } = fields
-    if (typeof status === "string") counts[status] = (counts[status] ?? 0) + 1
-    if (email === undefined || email === null) counts.no_address = (counts.no_address ?? 0) + 1
-  }
+const TOLD: Readonly<Record<string, string>> = {
+  unsubscribed: "have unsubscribed, and get critical messages only",
+  blocked: "are blocked, and get nothing",
+  no_address: "have no email address",
 }
 
-const told = ({ unsubscribed, blocked, no_address }: Record<string, number>): string[] => [
-  ...(unsubscribed ? [`${unsubscribed} have unsubscribed, and get critical messages only`] : []),
-  ...(blocked ? [`${blocked} are blocked, and get nothing`] : []),
-  ...(no_address ? [`${no_address} have no email address`] : []),
-]
+function count(counts: Record<string, number>, { fields: { status, email } }: ImportLine): void {
+  for (const name of [status, email == null ? "no_address" : undefined])
+    if (typeof name === "string") counts[name] = (counts[name] ?? 0) + 1
+}
+
+const told = (counts: Record<string, number>): string[] =>
+  Object.keys(TOLD).flatMap((name) => (counts[name] ? [`${counts[name]} ${TOLD[name]}`] : []))
 
 const namesOf = (names: Iterable<string>) => [...names].slice(0, 20).join(", ")
 
@@ -117,24 +111,24 @@ async function look(
   unread: Set<string>,
 ) {
   const sample: Record<string, unknown>[] = []
-  const counts = { unsubscribed: 0, blocked: 0, no_address: 0 }
+  const counts = Object.fromEntries(Object.keys(TOLD).map((name) => [name, 0]))
   let [lines, refused] = [0, 0]
-  const { text, encoding } = textOf(path)
+  let encoding = "utf-8"
+  const text = textOf(path, (one) => {
+    encoding = one
+  })
   for await (const one of linesIn(text)) {
     lines += 1
-    if (one.refused !== undefined || one.name === "") {
-      refused += 1
-      continue
-    }
-    count(counts, [one])
-    if (sample.length < SHOWN) sample.push(one.fields)
+    if (one.refused !== undefined) refused += 1
+    else count(counts, one)
+    if (one.refused === undefined && sample.length < SHOWN) sample.push(one.fields)
   }
   const left_out = [...unread]
-  const found = { dry_run: true, lines, refused, ...counts, encoding: encoding(), left_out, sample }
+  const found = { dry_run: true, lines, refused, ...counts, encoding, left_out, sample }
   await context.output.record(found, () =>
     [
       ...(left_out.length > 0 ? [`Columns that fill no field: ${namesOf(left_out)}`] : []),
-      `${lines} lines in ${encoding()}, of which ${refused} cannot be read or have no id and no address. Nothing was sent.`,
+      `${lines} lines in ${encoding}, of which ${refused} cannot be read or have no id and no address. Nothing was sent.`,
       ...told(counts).map((one) => `${one}.`),
       "The server checks the other lines, and their values, when it imports them. The first ones:",
       ...sample.map((fields) => JSON.stringify(fields)),

@@ -1,15 +1,6 @@
-import type { Action, Context } from "../lib/context"
-import { Failure } from "../lib/errors"
+import type { Action } from "../lib/context"
 import { formatNamed, mappingOf, rowsIn } from "../lib/file-columns"
-import {
-  enterAtOnce,
-  type ImportLine,
-  type ImportOptions,
-  importLines,
-  patiently,
-  type RefusedLine,
-} from "../lib/file-import"
-import { contactOf } from "../lib/input"
+import { enterAtOnce, type ImportOptions, importLines } from "../lib/file-import"
 import { COLUMNS, type SuppressionLine, suppressionLine } from "./suppression-rows"
 
 interface SuppressionOptions extends ImportOptions {
@@ -25,7 +16,7 @@ export const importFile: Action<SuppressionOptions> = async (context, options, p
   const settings = { reason, note, mapped: [...mapped] }
   async function* lines(pieces: AsyncIterable<string>) {
     for await (const row of rowsIn(pieces, { ...COLUMNS, mapped }, formatNamed(path)))
-      yield suppressionLine(row, options)
+      yield suppressionLine(row, reason, note)
   }
   return importLines(context, {
     ...{ path, options, noun: "suppressions", name: "address", settings, lines },
@@ -33,45 +24,17 @@ export const importFile: Action<SuppressionOptions> = async (context, options, p
     async enter(all, key, counts) {
       const lines = all.filter((one) => !(one as SuppressionLine).left_out)
       counts.left_out = (counts.left_out ?? 0) + all.length - lines.length
-      const plain = lines.filter(isPlain)
-      const emails = plain.map(({ name: email, fields }) => ({ email, ...fields }))
+      const emails = lines.map(({ name, fields }) => ({
+        ...(/^\+\d+$/.test(name) ? { phone: name } : { email: name }),
+        ...fields,
+      }))
       const place = /^emails\.\d+(\.\w+)?: /g
       const bulk = { route: "POST /v1/suppressions/bulk", body: { emails }, place } as const
-      const refused = await enterAtOnce(context, bulk, plain, key, counts)
-      for (const line of lines.filter((one) => !isPlain(one))) {
-        const outcome = await enterOne(context, line)
-        if (typeof outcome !== "string") refused.push(outcome)
-        else counts[outcome] = (counts[outcome] ?? 0) + 1
-      }
-      return refused
+      return enterAtOnce(context, bulk, lines, key, counts)
     },
     done: ({ added, existing, left_out }) => {
-      const others = left_out
-        ? `; ${left_out} left out, because the file says that they get mail`
-        : ""
+      const others = left_out ? `, ${left_out} left out: the file says that they get mail` : ""
       return `${added} added, ${existing} suppressed before${others}`
     },
   })
-}
-
-/** What a request for many can say: an email address without an end. */
-const isPlain = ({ name, fields }: ImportLine) =>
-  fields.expires_at === undefined && !/^\+\d+$/.test(name)
-
-async function enterOne(
-  context: Context,
-  line: ImportLine,
-): Promise<"added" | "existing" | RefusedLine> {
-  const body = { ...contactOf(line.name), ...line.fields }
-  const client = context.client()
-  try {
-    await patiently(context, () => client.call("POST /v1/suppressions", { body: body as never }))
-    return "added"
-  } catch (error) {
-    if (!(error instanceof Failure) || error.status === undefined) throw error
-    const { code, message, status } = error
-    if (code === "conflict") return "existing"
-    if (status === 422) return { ...line, code, message }
-    throw error
-  }
 }

@@ -1,7 +1,7 @@
 import { exits, Failure } from "./errors"
 
-/** What a text was read as: `windows-1252` only where a byte of it is no UTF-8. */
-export type Encoding = "utf-8" | "utf-16le" | "utf-16be" | "windows-1252" | "utf-8 and windows-1252"
+/** What a text was read as: `windows-1252` where a byte of it is no UTF-8. */
+export type Encoding = "utf-8" | "utf-16le" | "utf-16be" | "windows-1252"
 
 /** Enough to know UTF-16 by the zero bytes of its ASCII. */
 const HEAD_BYTES = 256
@@ -19,14 +19,10 @@ export async function* textIn(
   let head: Buffer | undefined = Buffer.alloc(0)
   let decoder: Decoder | undefined
   const decode = (piece: Uint8Array, is_last: boolean) => {
-    try {
-      decoder ??= decoderFor(piece)
-      const text = decoder.decode(piece, is_last)
-      if (text.includes("\0")) throw new TypeError("Only a file of another kind has zeros")
-      return text
-    } catch {
-      throw noText(piece, name)
-    }
+    decoder ??= decoderFor(piece)
+    const text = decoder.decode(piece, is_last)
+    if (text === undefined || text.includes("\0")) throw noText(piece, name)
+    return head ? text.replace(/^\ufeff/, "") : text
   }
   for await (const piece of bytes) {
     if (head) head = Buffer.concat([head, piece])
@@ -35,11 +31,10 @@ export async function* textIn(
     head = undefined
   }
   yield decode(head ?? new Uint8Array(), true)
-  if (decoder) found?.(decoder.encoding())
+  if (decoder) found?.(decoder.encoding)
 }
 
-function noText(piece: Uint8Array, name: string): Failure {
-  const [first, second] = piece
+function noText([first, second]: Uint8Array, name: string): Failure {
   const is_packed = (first === 0x50 && second === 0x4b) || (first === 0x1f && second === 0x8b)
   const hint = is_packed
     ? "it is an archive or a spreadsheet: unpack it, or save it as CSV"
@@ -49,32 +44,23 @@ function noText(piece: Uint8Array, name: string): Failure {
 }
 
 interface Decoder {
-  decode(piece: Uint8Array, is_last: boolean): string
-  encoding(): Encoding
+  encoding: Encoding
+  /** None for bytes that are no text. */
+  decode(piece: Uint8Array, is_last: boolean): string | undefined
 }
 
 function decoderFor(head: Uint8Array): Decoder {
-  const [first, second] = head
-  const [even, odd] = [zeros(head, 0), zeros(head, 1)]
-  if ((first === 0xff && second === 0xfe) || odd > even) return utf16("utf-16le")
-  if ((first === 0xfe && second === 0xff) || even > odd) return utf16("utf-16be")
+  const zeros = (odd: number) => head.filter((byte, at) => byte === 0 && at % 2 === odd).length
+  const [even, odd] = [zeros(0), zeros(1)]
+  if ((head[0] === 0xff && head[1] === 0xfe) || odd > even) return utf16("utf-16le")
+  if ((head[0] === 0xfe && head[1] === 0xff) || even > odd) return utf16("utf-16be")
   return utf8OrWindows()
 }
 
-/** How many zero bytes there are at the even or the odd places. */
-const zeros = (bytes: Uint8Array, odd: 0 | 1): number =>
-  bytes.subarray(0, HEAD_BYTES).filter((byte, at) => byte === 0 && at % 2 === odd).length
-
-function utf16(label: "utf-16le" | "utf-16be"): Decoder {
-  const decoder = new TextDecoder(label, { fatal: true })
-  return {
-    decode: (piece, is_last) => decoder.decode(piece, { stream: !is_last }),
-    encoding: () => label,
-  }
+function utf16(encoding: "utf-16le" | "utf-16be"): Decoder {
+  const decoder = new TextDecoder(encoding)
+  return { encoding, decode: (piece, is_last) => decoder.decode(piece, { stream: !is_last }) }
 }
-
-const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
-const windows = new TextDecoder("windows-1252")
 
 /** A character of UTF-8 beyond ASCII (RFC 3629, section 4), or one byte that is none, in a text of bytes. */
 const BEYOND_ASCII =
@@ -86,28 +72,25 @@ const CUT = /[\xc2-\xf4][\x80-\xbf]{0,2}$/
 /** windows-1252 has no characters for these bytes: a text with them has another encoding. */
 const UNUSED = /[\x81\x8d\x8f\x90\x9d]/
 
+const windows = new TextDecoder("windows-1252")
+
 function utf8OrWindows(): Decoder {
   let rest = ""
-  let is_first = true
-  const seen = { utf8: false, windows: false }
-  const character = (bytes: string) => {
-    if (bytes.length === 1 && UNUSED.test(bytes)) throw new TypeError("The byte is no character")
-    seen[bytes.length === 1 ? "windows" : "utf8"] = true
-    return (bytes.length === 1 ? windows : strictUtf8).decode(Buffer.from(bytes, "latin1"))
-  }
-  return {
+  let is_text = true
+  const decoder: Decoder = {
+    encoding: "utf-8",
     decode(piece, is_last) {
-      let bytes = rest + Buffer.from(piece).toString("latin1")
-      rest = is_last ? "" : (CUT.exec(bytes.slice(-3))?.[0] ?? "")
-      bytes = bytes.slice(0, bytes.length - rest.length)
-      const text = bytes.replace(BEYOND_ASCII, character)
-      const whole = is_first && text.startsWith("\ufeff") ? text.slice(1) : text
-      if (bytes !== "") is_first = false
-      return whole
-    },
-    encoding() {
-      if (!seen.windows) return "utf-8"
-      return seen.utf8 ? "utf-8 and windows-1252" : "windows-1252"
+      const bytes = rest + Buffer.from(piece).toString("latin1")
+      const cut = is_last ? 0 : (CUT.exec(bytes.slice(-3))?.[0].length ?? 0)
+      rest = bytes.slice(bytes.length - cut)
+      const text = bytes.slice(0, bytes.length - cut).replace(BEYOND_ASCII, (char) => {
+        if (char.length > 1) return Buffer.from(char, "latin1").toString()
+        decoder.encoding = "windows-1252"
+        is_text &&= !UNUSED.test(char)
+        return windows.decode(Buffer.from(char, "latin1"))
+      })
+      return is_text ? text : undefined
     },
   }
+  return decoder
 }

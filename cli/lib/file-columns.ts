@@ -1,10 +1,10 @@
-import { type CsvRecord, LONGEST_RECORD, plainCell, recordsIn } from "./csv"
+import { type CsvRecord, LONGEST_RECORD, linesIn, plainCell, recordsIn } from "./csv"
 import { exits, Failure, usage } from "./errors"
-import { type FoundObject, jsonTextsIn, parseObject } from "./json-texts"
+import { type ObjectText, objectsIn, parseObject } from "./json-texts"
 
 /** Which field each column of a CSV file fills, and each name of a JSON object. */
 export interface FileColumns {
-  /** A file has a column for one of them. */
+  /** A file has a column for one of them, or it begins with an address. */
   keys: readonly string[]
   /** The fields, each with the usual names of its column beside its own; see `plainHead`. */
   fields: Readonly<Record<string, readonly string[]>>
@@ -12,12 +12,8 @@ export interface FileColumns {
   more?: RegExp
   /** Fields by the head of their column, as --map gives them; none for a column that is left out. */
   mapped?: ReadonlyMap<string, readonly string[]>
-  /** Several columns may fill one field: of each line the first cell that is filled, in the order of their names. */
-  together?: boolean
-  /** Fields that may have only one column with a usual name; of the others the first name counts. */
+  /** Fields that have only one column. Of the others the first cell counts that is filled, in the order of their names. */
   alone?: readonly string[]
-  /** The field that a file without a head fills, where its first line has an address or a phone number. */
-  headless?: string
   /** Gets the heads of columns that fill no field, and that --map does not leave out. */
   unread?: Set<string>
 }
@@ -59,9 +55,11 @@ export async function* rowsIn(
     head += value
   }
   const whole = joined(head, rest)
+  const usual = usualNames(known)
   const is_json = format === undefined ? /^\s*[{[]/.test(head) : format !== "csv"
-  if (is_json) yield* objectRows(jsonTextsIn(whole, format === "ndjson"), known)
-  else yield* cellRows(recordsIn(whole), known)
+  if (!is_json) yield* cellRows(recordsIn(whole), { ...known, usual })
+  else
+    yield* objectRows(format === "ndjson" ? linesIn(whole) : objectsIn(whole), { ...known, usual })
 }
 
 async function* joined(head: string, rest: AsyncIterator<string>) {
@@ -69,7 +67,9 @@ async function* joined(head: string, rest: AsyncIterator<string>) {
   for (let next = await rest.next(); !next.done; next = await rest.next()) yield next.value
 }
 
-async function* cellRows(records: AsyncIterable<CsvRecord>, known: FileColumns) {
+type Known = FileColumns & { usual: ReturnType<typeof usualNames> }
+
+async function* cellRows(records: AsyncIterable<CsvRecord>, known: Known) {
   let heads: string[] | undefined
   let columns: Column[] = []
   for await (const { line, length, cells } of records) {
@@ -78,14 +78,17 @@ async function* cellRows(records: AsyncIterable<CsvRecord>, known: FileColumns) 
     if (heads === undefined) {
       columns = columnsOf(cells, known)
       if (columns.some(({ field }) => known.keys.includes(field))) {
-        requireMapped(cells, known)
         addUnread(cells, columns, known)
+        const plain = cells.map(plainHead)
+        const missing = [...(known.mapped?.keys() ?? [])].find((head) => !plain.includes(head))
+        if (missing !== undefined) throw noColumn(`is called ${missing}`, cells, known)
         heads = cells
         continue
       }
+      const words = known.keys.join(" or the ").replaceAll("_", " ")
       const at = texts.findIndex((text) => /\S@\S|^\+\d+$/.test(text))
-      if (known.headless === undefined || at < 0) throw noKey(cells, known)
-      columns = [{ at, field: known.headless, rank: 0 }]
+      if (at < 0) throw noColumn(`holds the ${words}`, cells, known)
+      columns = [{ at, field: "email", rank: 0 }] // a list of addresses, or of phone numbers
       heads = []
     }
     const extra = heads.length > 0 && texts.slice(heads.length).some((text) => text !== "")
@@ -96,8 +99,9 @@ async function* cellRows(records: AsyncIterable<CsvRecord>, known: FileColumns) 
   }
 }
 
-async function* objectRows(found: AsyncIterable<FoundObject>, known: FileColumns) {
+async function* objectRows(found: AsyncIterable<ObjectText>, known: Known) {
   for await (const { line, text } of found) {
+    if (text.trim() === "") continue
     const row = { line, length: text.length, columns: new Set<string>(), values: new Map() }
     const { object, refused } = parseObject(text)
     if (!object) {
@@ -135,45 +139,35 @@ const USUAL = 2
  * The columns that fill a field. First comes a column that --map names, then a column with the name of the field.
  * Columns with a usual name follow, in the order of the usual names.
  */
-function columnsOf(heads: readonly string[], known: FileColumns): Column[] {
-  const usual = usualOf(known)
+function columnsOf(heads: readonly string[], known: Known): Column[] {
   const found = heads
     .flatMap((head, at): Column[] => {
       const [plain, name] = [plainHead(head), head.trim()]
       const mapped = known.mapped?.get(plain)
       if (mapped) return mapped.map((field) => ({ at, field, rank: 0 }))
       if (isField(name, known)) return [{ at, field: name, rank: 1 }]
-      const guess = usual.get(plain)
+      const guess = known.usual.get(plain)
       return guess ? [{ at, ...guess }] : []
     })
     .toSorted((one, other) => one.rank - other.rank)
-  if (known.together) return found
-  return [...Map.groupBy(found, ({ field }) => field)].flatMap(([field, all]) => {
-    const [best] = all
-    const isLikeBest = ({ at }: Column) => plainHead(heads[at]) === plainHead(heads[best?.at ?? 0])
-    const other = all.find((one) => !isLikeBest(one))
-    const is_open = best && other && (best.rank >= USUAL || best.rank === other.rank)
-    if (is_open && known.alone?.includes(field))
-      throw twoColumns(field, [heads[best.at] ?? "", heads[other.at] ?? ""])
-    return all.filter(isLikeBest)
-  })
+  return found.filter((one) => !known.alone?.includes(one.field) || isBest(one, found, heads))
 }
 
-type Usual = ReadonlyMap<string, { field: string; rank: number }>
-
-const usual_names = new WeakMap<FileColumns["fields"], Usual>()
-
-function usualOf({ fields }: FileColumns): Usual {
-  const names =
-    usual_names.get(fields) ??
-    new Map(
-      Object.entries(fields).flatMap(([field, more]) =>
-        [plainHead(field), ...more].map((name, at) => [name, { field, rank: USUAL + at }]),
-      ),
-    )
-  usual_names.set(fields, names)
-  return names
+/** Throws exit 7 where another column may be meant as well. Columns with the same head are one. */
+function isBest(one: Column, found: readonly Column[], heads: readonly string[]): boolean {
+  const best = found.find(({ field }) => field === one.field) ?? one
+  if (plainHead(heads[one.at]) === plainHead(heads[best.at])) return true
+  if (best.rank >= USUAL || best.rank === one.rank)
+    throw twoColumns(one.field, [heads[best.at] ?? "", heads[one.at] ?? ""])
+  return false
 }
+
+const usualNames = ({ fields }: FileColumns) =>
+  new Map(
+    Object.entries(fields).flatMap(([field, names]) =>
+      [plainHead(field), ...names].map((name, at) => [name, { field, rank: USUAL + at }]),
+    ),
+  )
 
 const isField = (name: string, { fields, more }: FileColumns) =>
   Object.hasOwn(fields, name) || more?.test(name) === true
@@ -195,15 +189,6 @@ function addUnread(heads: string[], columns: Column[], { mapped, unread }: FileC
   }
 }
 
-/** A column that is not there would be missed by nobody until the mail is wrong. */
-function requireMapped(heads: string[], { mapped }: FileColumns): void {
-  const plain = new Set(heads.map(plainHead))
-  const missing = [...(mapped?.keys() ?? [])].find((head) => !plain.has(head))
-  if (missing === undefined) return
-  const text = `FILE: no column is called like the ${JSON.stringify(missing)} of --map: ${shown(heads)}`
-  throw new Failure(exits.invalid, "missing_column", text)
-}
-
 function twoColumns(field: string, heads: string[]): Failure {
   const [one, other] = heads.map((head) => JSON.stringify(head.trim()))
   const text = `FILE: the columns ${one} and ${other} both hold the ${field}.`
@@ -211,14 +196,9 @@ function twoColumns(field: string, heads: string[]): Failure {
   return new Failure(exits.invalid, "two_columns", text, { hint })
 }
 
-const shown = (heads: string[]) => heads.slice(0, 20).join(", ").slice(0, 1000)
-
-function noKey(heads: string[], { keys, mapped }: FileColumns): Failure {
-  const names = keys.map((key) => key.replaceAll("_", " ")).join(" or the ")
-  const text = `FILE: no column holds the ${names}: ${shown(heads)}`
-  const hint = mapped
-    ? `name it with --map COLUMN=${keys[0]}; the first line of the file names the columns`
-    : "the first line of the file names the columns, or is an address itself"
+function noColumn(what: string, heads: string[], { keys }: FileColumns): Failure {
+  const text = `FILE: no column ${what}: ${heads.slice(0, 20).join(", ").slice(0, 1000)}`
+  const hint = `name it with --map COLUMN=${keys[0]}; the first line of the file names the columns`
   return new Failure(exits.invalid, "missing_column", text, { hint })
 }
 

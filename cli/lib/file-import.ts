@@ -101,7 +101,10 @@ export async function importLines(context: Context, file: FileImport): Promise<E
   requireWritable(files, at)
   if (at.failed === 0) removeFile(files.errors)
   if (known) await context.output.note(`the import continues after line ${at.lines}`)
-  const { text, encoding } = textOf(file.path)
+  let encoding = "utf-8"
+  const text = textOf(file.path, (one) => {
+    encoding = one
+  })
   for await (const chunk of chunksOf(file.lines(text), at.lines)) {
     const own = chunk.flatMap((one): RefusedLine[] =>
       one.refused ? [{ ...one, code: "not_imported", message: one.refused }] : [],
@@ -118,9 +121,9 @@ export async function importLines(context: Context, file: FileImport): Promise<E
   if (files.progress !== undefined) rmSync(files.progress, { force: true })
   const { counts, failed } = at
   const errors = failed > 0 ? files.errors : null
-  await context.output.record({ ...counts, failed, errors, encoding: encoding() }, () => {
+  await context.output.record({ ...counts, failed, errors, encoding }, () => {
     const { paint } = context
-    const read_as = encoding() === "utf-8" ? "" : ` (read as ${encoding()})`
+    const read_as = encoding === "utf-8" ? "" : ` (read as ${encoding})`
     const done = `${paint.green("✓")} ${file.done(counts)}${read_as}`
     return errors ? `${done}\n${paint.red("✗")} ${failed} refused: see ${errors}` : done
   })
@@ -241,7 +244,7 @@ async function lookOver({ path, settings, lines }: FileImport) {
   const hash = createHash("sha256").update(JSON.stringify(settings))
   for await (const bytes of bytesOf(path)) hash.update(bytes)
   let total = 0
-  for await (const _ of lines(textOf(path).text)) total += 1
+  for await (const _ of lines(textOf(path))) total += 1
   return { sha256: hash.digest("hex"), total }
 }
 
@@ -278,21 +281,9 @@ function keep(path: string, at: ImportProgress): void {
   renameSync(`${path}.new`, path)
 }
 
-interface FileText {
-  text: AsyncIterable<string>
-  /** How it was read; known at the end. */
-  encoding: () => Encoding
-}
-
 /** The text of a file, or of stdin for `-`, in pieces. Throws exit 66 or 74, and exit 7 for what is no text. */
-export function textOf(path: string): FileText {
-  let read_as: Encoding = "utf-8"
-  const bytes = path === "-" ? Bun.stdin.stream() : bytesOf(path)
-  const text = textIn(bytes, path, (encoding) => {
-    read_as = encoding
-  })
-  return { text, encoding: () => read_as }
-}
+export const textOf = (path: string, found?: (encoding: Encoding) => void) =>
+  textIn(path === "-" ? Bun.stdin.stream() : bytesOf(path), path, found)
 
 async function* bytesOf(path: string): AsyncGenerator<Buffer> {
   try {

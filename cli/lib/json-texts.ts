@@ -1,35 +1,22 @@
-import { LONGEST_RECORD, linesIn } from "./csv"
+import { LONGEST_RECORD, type TextLine } from "./csv"
 import { exits, Failure } from "./errors"
-
-/** The text of one JSON object. */
-export interface FoundObject {
-  /** Of the file where it begins, from 1. */
-  line: number
-  /** Cut one character behind `LONGEST_RECORD`. */
-  text: string
-}
-
-/**
- * The JSON objects of a text that comes in pieces. `in_lines`: each line is one, and a broken line ends nothing. Else they
- * are what stands one after the other, or in the list of each document, such as `[{…}]` and `{"data": [{…}]}`. An
- * address that stands in the list as a text is `{"email": …}`. Throws exit 7 where the text ends within a document.
- */
-export async function* jsonTextsIn(
-  pieces: AsyncIterable<string>,
-  in_lines: boolean,
-): AsyncGenerator<FoundObject> {
-  if (!in_lines) return yield* objectsIn(pieces)
-  for await (const { line, text } of linesIn(pieces)) if (text.trim() !== "") yield { line, text }
-}
 
 /** Names that services give to the list of an answer. */
 const LISTS =
   /^(data|results?|items|contacts|members|subscribers|recipients|suppressions|suppresseddestinationsummaries|bounces|complaints|unsubscribes)$/i
 
-async function* objectsIn(pieces: AsyncIterable<string>): AsyncGenerator<FoundObject> {
-  const open: Open[] = []
+/** The text of one JSON object, and the line where it begins. */
+export type ObjectText = Pick<TextLine, "line" | "text">
+
+/**
+ * The JSON objects of a text that comes in pieces: what stands one after the other, or in the list of each document, such
+ * as `[{…}]` and `{"data": [{…}]}`. An address that stands in the list as a text is `{"email": …}`. Throws exit 7 where
+ * the text ends within a document.
+ */
+export async function* objectsIn(pieces: AsyncIterable<string>): AsyncGenerator<ObjectText> {
+  const open: (string | typeof LIST)[] = [] // the names of the fields that hold what is open
   let [line, name, in_text, is_escaped] = [1, "", false, false]
-  let found: (FoundObject & { depth: number }) | undefined
+  let found: (ObjectText & { depth: number }) | undefined
   for await (const piece of pieces) {
     for (const char of piece) {
       if (found && found.text.length <= LONGEST_RECORD) found.text += char
@@ -41,16 +28,16 @@ async function* objectsIn(pieces: AsyncIterable<string>): AsyncGenerator<FoundOb
           continue
         }
         in_text = false
-        if (open.at(-1)?.is_list) yield { line, text: `{"email": "${name}"}` }
+        if (open.at(-1) === LIST) yield { line, text: `{"email": "${name}"}` }
       } else if (char === '"') [in_text, name] = [true, ""]
       else if (char === "{") {
-        if (open.length === 0 || open.at(-1)?.is_list)
+        if (open.length === 0 || open.at(-1) === LIST)
           found = { line, text: "{", depth: open.length }
-        open.push({ name, is_list: false })
+        open.push(name)
       } else if (char === "[") {
-        const is_list = isListAt(open, name)
+        const is_list = isList([...open, name])
         if (is_list) found = undefined
-        open.push({ name, is_list })
+        open.push(is_list ? LIST : name)
       } else if (char === "}" || char === "]") {
         open.pop()
         if (found?.depth !== open.length) continue
@@ -66,17 +53,13 @@ async function* objectsIn(pieces: AsyncIterable<string>): AsyncGenerator<FoundOb
 
 const LONGEST_NAME = 400
 
-interface Open {
-  /** The field that holds it. */
-  name: string
-  is_list: boolean
-}
+const LIST = Symbol("list")
 
 /** An answer has its list as a field, or in the field of a field: `{"data": {"results": […]}}`. */
-const isListAt = (open: Open[], name: string): boolean =>
-  open.every(({ is_list }) => !is_list) &&
-  open.length <= 2 &&
-  (open.length === 0 || [...open.slice(1), { name }].every((one) => LISTS.test(one.name)))
+const isList = (names: readonly (string | typeof LIST)[]): boolean =>
+  names.length <= 3 &&
+  !names.includes(LIST) &&
+  names.slice(1).every((one) => LISTS.test(String(one)))
 
 export const INEXACT = "JSON cannot carry a number of the line exactly. Write it as a string."
 

@@ -1,4 +1,3 @@
-import type { Static } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
 import { type BulkItems, readItems, shownFailures } from "../http/bulk-items"
 import { check } from "../http/validate"
@@ -7,17 +6,12 @@ import type { Tx } from "../store/store"
 import { rowsByExternalId, type SubscriberRow } from "./find-subscriber"
 import * as schemas from "./schemas"
 import { stricterStatus } from "./stricter"
-import { readNew, type SubscriberInput } from "./subscriber-input"
+import { readListed, type SubscriberInput } from "./subscriber-input"
 import { changed, insertAll, newRow, type SubscriberChange, updateAll } from "./subscribers"
-import type { SubscriberStatus } from "./tables"
 
 type BulkMode = "upsert" | "skip"
 
-interface BulkItem extends SubscriberInput {
-  fields: SubscriberInput["fields"] & { status?: SubscriberStatus }
-}
-
-interface SubscriberBulk extends BulkItems<BulkItem> {
+interface SubscriberBulk extends BulkItems<SubscriberInput> {
   mode: BulkMode
 }
 
@@ -30,17 +24,9 @@ export function readBulk(body: unknown, problems: Problems): SubscriberBulk {
     least: 1,
     most: schemas.MOST_AT_ONCE,
     schema: schemas.BulkSubscriber,
-    read: readItem,
+    read: readListed,
   }
   return { mode, ...readItems(body, list, problems) }
-}
-
-function readItem(
-  { status, ...rest }: Static<typeof schemas.BulkSubscriber>,
-  problems: Problems,
-): BulkItem {
-  const item = readNew(rest, problems)
-  return status === undefined ? item : { ...item, fields: { ...item.fields, status } }
 }
 
 /**
@@ -62,7 +48,7 @@ interface Saving {
   project_id: string
   mode: BulkMode
   /** By external id. */
-  left: Map<string, BulkItem[]>
+  left: Map<string, SubscriberInput[]>
   counts: { created: number; updated: number; skipped: number }
 }
 
@@ -94,5 +80,5 @@ async function saveSome(tx: Tx, { project_id, mode, left, counts }: Saving) {
 }
 
 /** An unsubscribed person stays so, whatever another list says. */
-const joined = (row: SubscriberRow, { fields }: BulkItem): SubscriberRow =>
+const joined = (row: SubscriberRow, { fields }: SubscriberInput): SubscriberRow =>
   changed(row, { ...fields, status: stricterStatus(row.status, fields.status ?? row.status) })

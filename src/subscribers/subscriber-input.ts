@@ -12,7 +12,15 @@ import * as schemas from "./schemas"
 type SubscriberFields = Partial<
   Pick<
     SubscriberRow,
-    "email" | "phone" | "name" | "avatar_url" | "locale" | "timezone" | "metadata" | "tags"
+    | "email"
+    | "phone"
+    | "name"
+    | "avatar_url"
+    | "locale"
+    | "timezone"
+    | "metadata"
+    | "tags"
+    | "status"
   >
 >
 
@@ -22,10 +30,19 @@ export interface SubscriberInput {
 }
 
 export interface ChangesInput {
-  fields: SubscriberFields & Partial<Pick<SubscriberRow, "external_id" | "status">>
+  fields: SubscriberFields & Partial<Pick<SubscriberRow, "external_id">>
 }
 
-/** Reads a new subscriber, or an item of a list of them. */
+/** Reads an item of a list of subscribers. */
+export function readListed(
+  { status, ...rest }: Static<typeof schemas.BulkSubscriber>,
+  problems: Problems,
+): SubscriberInput {
+  const { external_id, fields } = readNew(rest, problems)
+  return { external_id, fields: { ...fields, ...(status && { status }) } }
+}
+
+/** Reads a new subscriber. */
 export function readNew(
   { external_id, ...rest }: Static<typeof schemas.NewSubscriber>,
   problems: Problems,

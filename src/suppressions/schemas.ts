@@ -55,14 +55,8 @@ export const NewSuppression = t.Object(
   notBoth("email", "phone"),
 )
 
-export const BulkSuppression = t.Object({
-  email: t.String(),
-  reason: t.Optional(reason()),
-  note: note(),
-})
-
 export const BulkSuppressions = t.Object({
-  emails: t.Array(BulkSuppression, {
+  emails: t.Array(NewSuppression, {
     maxItems: MOST_AT_ONCE,
     description: `At most ${MOST_AT_ONCE}. A bad one does not stop the others.`,
   }),

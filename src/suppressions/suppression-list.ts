@@ -58,7 +58,7 @@ export function readContact(
 
 type SuppressionInput = Omit<NewSuppression, "origin">
 
-/** Reads the body of a new suppression. */
+/** Reads a new suppression, alone or in a list. */
 export function readSuppression(
   given: Static<typeof schemas.NewSuppression>,
   problems: Problems,
@@ -122,17 +122,14 @@ type SuppressionBulk = BulkItems<SuppressionInput>
 export const readBulk = (body: unknown, problems: Problems): SuppressionBulk =>
   readItems(
     body,
-    { name: "emails", most: schemas.MOST_AT_ONCE, schema: schemas.BulkSuppression, read: readItem },
+    {
+      name: "emails",
+      most: schemas.MOST_AT_ONCE,
+      schema: schemas.NewSuppression,
+      read: readSuppression,
+    },
     problems,
   )
-
-function readItem(
-  { email, reason = "manual", note = null }: Static<typeof schemas.BulkSuppression>,
-  problems: Problems,
-): SuppressionInput {
-  const contact = readContact({ email }, problems)
-  return { ...NO_CONTACT, ...contact, reason, note }
-}
 
 /** Suppresses many addresses in the whole project. Those that are there stay, and count as existing. */
 export async function addAll(tx: Tx, project_id: string, bulk: SuppressionBulk) {

@@ -52,6 +52,12 @@ test.each<[string, string[][]]>([
   ["", []],
   ["\n\n", []],
   ['a"b,c\n', [['a"b', "c"]]],
+  ["sep=;\r\na,b\r\n", [["a,b"]]],
+  ['"SEP=|"\na|b', [["a", "b"]]],
+  ["a,x|b|c\n", [["a,x", "b", "c"]]],
+  ['"a,b,c,d";e\n', [["a,b,c,d", "e"]]],
+  ['"Ann" Example\t"x" \t"y\n\tz"\n', [['"Ann" Example', "x ", "y\n\tz"]]],
+  ['a, "b, c" ,d\n', [["a", "b, c ", "d"]]],
 ])("%j", async (text, cells) => {
   for (const length of [1, 2, 3, 1000]) expect(await cellsOf(text, length)).toEqual(cells)
 })

@@ -240,6 +240,17 @@ test("who unsubscribed here stays so, whatever a file says", async () => {
   expect(await all(project, "subscribers")).toMatchObject([{ status: "blocked" }])
 })
 
+test("a list of suppressions has phone numbers and ends, too", async () => {
+  const project = await service.project()
+  const lines = "address,expires_at\n+4915112345678,\na@x.test,2099-01-01T00:00:00.000Z\nnobody,\n"
+  const { exit, data } = await move(project, "suppressions", lines)
+  expect([exit, data]).toMatchObject([8, { added: 2, failed: 1 }])
+  expect(await all(project, "suppressions")).toMatchObject([
+    { channel: "sms", address: "+4915112345678", expires_at: null },
+    { channel: "email", expires_at: "2099-01-01T00:00:00.000Z" },
+  ])
+})
+
 test("one column fills two fields, in either order of --map", async () => {
   for (const map of [
     ["--map", "Kontakt=email", "--map", "Kontakt=external_id"],

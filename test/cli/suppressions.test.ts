@@ -19,7 +19,9 @@ const found = (more: object = {}) => ({
 })
 
 interface BulkItem {
-  email: string
+  email?: string
+  phone?: string
+  expires_at?: string
   reason?: string
   note?: string
 }
@@ -33,7 +35,7 @@ function bulk(api: FakeApi) {
     const failed = emails.flatMap(({ email }, index) => {
       const message = `emails.${index}.email: This is no address.`
       const error = { code: "invalid_email", message, details: {} }
-      return email.includes("bad") ? [{ index, error }] : []
+      return email?.includes("bad") ? [{ index, error }] : []
     })
     return {
       body: { data: { added: emails.length - failed.length, existing: 0, failed }, meta: {} },
@@ -126,7 +128,6 @@ describe("an import", () => {
   test("takes back what an export wrote", async () => {
     using api = new FakeApi()
     bulk(api)
-    api.data("POST /v1/suppressions", found())
     const head =
       "id,channel,address,reason,origin,scope_type,scope_key,source_message_id,note,expires_at,created_at"
     const lines = [
@@ -138,8 +139,8 @@ describe("an import", () => {
     const path = file("a.csv", [head, ...lines].join("\r\n"))
     const { exit, data } = await run(api, "import", path)
     expect([exit, data]).toMatchObject([8, { added: 3, failed: 1 }])
-    expect(given(api.seen[0]?.body)).toEqual([{ email: "=a@x.test", reason: "bounce" }])
-    expect(api.seen.slice(1).map(({ body }) => body)).toEqual([
+    expect(api.seen.flatMap(({ body }) => given(body))).toEqual([
+      { email: "=a@x.test", reason: "bounce" },
       { phone: "+4915112345678", reason: "unsubscribe" },
       { email: "b@x.test", reason: "manual", note: "a, b", expires_at: "2030-01-01T00:00:00.000Z" },
     ])
