@@ -154,7 +154,8 @@ export class MailConnection extends SMTPConnection {
 
   override _createParser(): CheckedStream {
     const options = { maxCommandLength: MOST_COMMAND_BYTES }
-    const parser = new CheckedStream(options, takesAll(this._server)) // called before there is a context
+    // Called before there is a context.
+    const parser = new CheckedStream(options, takesAll(this._server) ? "servers" : "programs")
     parser.oncommand = (command, callback) => this._onCommand(command, callback)
     parser.onMailByte = () => this.#gotMailByte()
     parser.onFault = (fault) => {

@@ -1,78 +1,35 @@
 import { SMTPStream } from "smtp-server/lib/smtp-stream.js"
 import { nextTurn } from "../core/time"
-import { LineMender } from "./line-mender"
+import { type ByteFault, LineMender } from "./line-mender"
 
 const CR = 13
 const LF = 10
 
-/** RFC 5321 4.5.3.1.6 asks for 1,000; a longer line than this is no mail. */
-const MOST_LINE_BYTES = 2048
-
-/** What no SMTP stream may hold. */
-type ByteFault =
-  | "a bare CR or LF"
-  | "a NUL"
-  | "a line over 2,048 bytes"
-  | "a line over 10,000 bytes"
-
 /**
- * Checks what a program submits, chunk by chunk: CR and LF only as a pair, no NUL, and no line over
- * 2,048 bytes. So nobody else can see the end of a mail where this server sees none.
- */
-export class ByteCheck {
-  #line_bytes = 0
-  #has_cr = false
-
-  /**
-   * The first fault, or undefined. After a fault the check is of no more use. Looking at each byte
-   * costs the same for every mail; searching line by line costs most where lines are short.
-   */
-  feed(chunk: Uint8Array): ByteFault | undefined {
-    if (chunk.includes(0)) return "a NUL"
-    let line_bytes = this.#line_bytes
-    let has_cr = this.#has_cr
-    for (let at = 0; at < chunk.length; at++) {
-      const byte = chunk[at]
-      if (has_cr) {
-        if (byte !== LF) return BARE
-        has_cr = false
-        line_bytes = 0
-      } else if (byte === CR) has_cr = true
-      else if (byte === LF) return BARE
-      else if (++line_bytes > MOST_LINE_BYTES) return "a line over 2,048 bytes"
-    }
-    this.#line_bytes = line_bytes
-    this.#has_cr = has_cr
-    return undefined
-  }
-}
-
-const BARE = "a bare CR or LF" as const
-
-/**
- * Reads commands and messages from the socket. Every byte passes the byte check, or is mended, before
- * it counts as a command or as a part of a message.
+ * Reads commands and messages from the socket. Every byte passes the mender before it counts as a
+ * command or as a part of a message.
  */
 export class CheckedStream extends SMTPStream {
   onFault: (fault: ByteFault) => void = () => {}
   onMailByte: () => void = () => {}
-  readonly #read: (chunk: Buffer) => Buffer | ByteFault
+  readonly #mender: LineMender
   #fault: ByteFault | undefined
   #in_turn = 0
   #mail: { collector: MailCollector; received: () => Promise<void> } | undefined
 
-  /** With `mends` it takes lines as other servers send them. */
-  constructor(options?: ConstructorParameters<typeof SMTPStream>[0], mends = false) {
+  /** `of` names the kind of client: programs that submit, or other servers. */
+  constructor(
+    options?: ConstructorParameters<typeof SMTPStream>[0],
+    of: "programs" | "servers" = "programs",
+  ) {
     super(options)
-    const check = new ByteCheck()
-    const mender = new LineMender()
-    this.#read = (chunk) => (mends ? mender.feed(chunk) : (check.feed(chunk) ?? chunk))
+    this.#mender = new LineMender(of)
   }
 
   /** A fault waits behind what came before it, so that replies keep their order. */
   override write(chunk: unknown): boolean {
     if (this.isClosed || this.#fault) return true
-    const read = this.#read(chunk as Buffer)
+    const read = this.#mender.feed(chunk as Buffer)
     if (typeof read !== "string") return read.length === 0 || super.write(read)
     this.#fault = read
     return super.write(FAULT)
@@ -187,7 +144,7 @@ const MOST_AT_ONCE = 512 * 1024
 
 /**
  * Takes what follows the 354 of DATA until the line with the single dot, without the dots that the
- * client doubled (RFC 5321, 4.5.2). It relies on what is before it: CR and LF come as pairs.
+ * client doubled (RFC 5321, 4.5.2). It relies on the mender before it: CR and LF come as pairs.
  */
 export class MailCollector {
   /** Of the message, also of what was not kept. */

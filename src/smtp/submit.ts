@@ -230,17 +230,19 @@ const submissionEntry = (
 
 /**
  * A claim for each recipient: a relay that repeats a mail may put other recipients together, and one
- * with many recipients sends the same mail several times. Without Message-ID and Idempotency-Key a
+ * with many recipients sends the same mail several times. Some programs give every mail the same Message-ID, so
+ * that it is a repetition only with the same content. Without Message-ID and Idempotency-Key a
  * mail says nothing of being a repetition.
  */
 function claimOf(
-  { idempotency_key, given_message_id }: SubmittedMail,
+  { idempotency_key, given_message_id, content_hash }: SubmittedMail,
   { project_id, key_id }: Caller,
   recipient: string,
 ): Claim | undefined {
   const key = idempotency_key ?? given_message_id
   if (key === null) return undefined
-  const named = idempotency_key === null ? ["message-id", key_id, key] : ["key", key]
+  const by_id = ["message-id", key_id, key, content_hash]
+  const named = idempotency_key === null ? by_id : ["key", key]
   const digest = createHash("sha256")
     .update(JSON.stringify([...named, recipient]))
     .digest("hex")

@@ -1,3 +1,4 @@
+import { isAscii as isAsciiBytes, isUtf8 } from "node:buffer"
 import { createHash } from "node:crypto"
 import type { EmailBytes } from "../emails/submitted"
 import { domainOf, isAscii, isMailbox, type Mailbox, needsSmtputf8, wireForm } from "../lib/address"
@@ -35,6 +36,8 @@ export interface SubmittedMail
   named: Mailbox[]
   /** The Message-ID where the client gave it, by which a repetition is told. */
   given_message_id: string | null
+  /** Of subject and body, as they were submitted. */
+  content_hash: string
   idempotency_key: string | null
   options: SubmittedOptions
 }
@@ -77,7 +80,7 @@ export function readSubmitted(mail: MailToRead): SubmittedMail | MailRefusal {
   if (tree.problem) return unreadable(TREE_PROBLEMS[tree.problem])
   const subjects = named(fields, "subject")
   if (subjects.length > 1) return unreadable("The message has more than one Subject header.")
-  const cleaned = clean(fields, mail, from)
+  const cleaned = clean([...fields, ...labelsFor(fields, body)], mail, from)
   const sent = Buffer.concat([Buffer.from(cleaned.head, "latin1"), body])
   return {
     raw: hasLongLine(sent) ? shortLines(sent) : sent,
@@ -87,6 +90,7 @@ export function readSubmitted(mail: MailToRead): SubmittedMail | MailRefusal {
     named: ["to", "cc"].flatMap((name) => mailboxesOf(fields, name)),
     rfc_message_id: cleaned.message_id,
     given_message_id: cleaned.given_message_id,
+    content_hash: createHash("sha256").update(`${subjects[0]}\n`).update(body).digest("hex"),
     idempotency_key: named(fields, "idempotency-key")[0]?.trim() ?? null,
     options: optionsOf(fields),
     ...describe(tree.leaves),
@@ -145,6 +149,25 @@ function authorOf(fields: HeadField[]): Mailbox | string {
   const [from, ...further] = mailboxes
   if (from && is_plain && further.length === 0 && isMailbox(from.email)) return from
   return "The From header must name exactly one mailbox."
+}
+
+const HAS_CHARSET = /;\s*charset\s*=/i
+
+/** The MIME fields without which a reader would have to guess what the 8-bit bytes of a text mean. */
+function labelsFor(fields: HeadField[], body: Uint8Array): HeadField[] {
+  if (isAsciiBytes(body)) return []
+  const charset = isUtf8(body) ? "utf-8" : "windows-1252"
+  const type = fields.find(({ name }) => name === "content-type")
+  const is_text = !type || (/:\s*text\//i.test(type.text) && !HAS_CHARSET.test(type.text))
+  if (type && is_text) type.text = type.text.replace(/;?\s*$/, `; charset=${charset}\r\n`)
+  const labels = {
+    "MIME-Version": "1.0",
+    ...(is_text && { "Content-Type": `text/plain; charset=${charset}` }),
+    ...(is_text && { "Content-Transfer-Encoding": "8bit" }),
+  }
+  return Object.entries(labels)
+    .map(([name, value]) => ({ name: name.toLowerCase(), text: `${name}: ${value}\r\n` }))
+    .filter(({ name }) => !fields.some((field) => field.name === name))
 }
 
 /** What a server on the way, or this one, writes for others. It must not leave in the author's name. */

@@ -23,6 +23,10 @@ const folder = mkdtempSync(join(tmpdir(), "belfry-clients-"))
 chmodSync(folder, 0o755)
 const large = join(folder, "large.bin")
 writeFileSync(large, LARGE)
+/** A table of Windows: s-nail ends its lines with CR CR LF. */
+const TABLE = "name;city\r\n.\r\nAnn;Bell\r\n"
+const table = join(folder, "table.csv")
+writeFileSync(table, TABLE)
 
 let server: Belfry
 const ports = { starttls: 0, implicit: 0 }
@@ -269,11 +273,16 @@ describe.skipIf(missing("s-nail"))("s-nail", () => {
       "ttycharset=utf-8",
     ]
     const options = ["-:/", ...settings.flatMap((one) => ["-S", one]), "-s", "Grüße ✓"]
-    const { out, code } = await run("s-nail", [...options, "-a", large, to], "Läuten\n")
+    const { out, code } = await run(
+      "s-nail",
+      [...options, "-a", large, "-a", table, to],
+      "Läuten\n",
+    )
     expect({ code, out }).toMatchObject({ code: 0 })
     const [mail] = await arrived(to)
     expect(mail).toMatchObject({ subject: "Grüße ✓", text: "Läuten\n" })
-    expect(mail?.attachments).toMatchObject([{ sha256: sha256(LARGE) }])
+    const files = [LARGE, Buffer.from(TABLE)]
+    expect(mail?.attachments).toMatchObject(files.map((bytes) => ({ sha256: sha256(bytes) })))
   })
 })
 

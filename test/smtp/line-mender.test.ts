@@ -3,8 +3,8 @@ import { LineMender } from "../../src/smtp/line-mender"
 import fc from "../harness/properties"
 
 /** What comes out, or the fault, where the network cuts the text into pieces of this size. */
-function mended(text: string, size: number): string {
-  const mender = new LineMender()
+function mended(text: string, size: number, of: "programs" | "servers" = "servers"): string {
+  const mender = new LineMender(of)
   let out = ""
   for (let at = 0; at < text.length; at += size) {
     const piece = mender.feed(Buffer.from(text.slice(at, at + size), "latin1"))
@@ -36,6 +36,30 @@ test("lines end in CRLF, and no dot becomes the end of a message", () => {
   ] as const)
     for (const size of [1, 2, 3, 7, 50_000]) {
       expect([given.slice(0, 20), mended(given, size)]).toEqual([given.slice(0, 20), expected])
+    }
+})
+
+test("a program that submits may not send a bare CR or LF, but text files of mail programs pass", () => {
+  const long = "a".repeat(2048)
+  for (const [given, expected] of [
+    ["a\r\nb\r\n", "a\r\nb\r\n"],
+    ["\r\n\r\n.\r\n", "\r\n\r\n.\r\n"],
+    ["a\r\r\nb\r\r\n..\r\r\n", "a\r\nb\r\n..\r\n"],
+    ["a\nb\r\n", "a bare CR or LF"],
+    ["\n", "a bare CR or LF"],
+    ["a\r\n\n", "a bare CR or LF"],
+    ["a\rb\r\n", "a bare CR or LF"],
+    ["a\r\n.\r.\r\n", "a bare CR or LF"],
+    ["a\r\r\n.\r\n", "a bare CR or LF"],
+    ["a\r\n.\r\r\n", "a bare CR or LF"],
+    ["a\0\r\n", "a NUL"],
+    [`${long}\r\n`, `${long}\r\n`],
+    [`${long}a\r\n`, "a line over 2,048 bytes"],
+    [`${long}a`, "a line over 2,048 bytes"],
+  ] as const)
+    for (const size of [1, 2, 3, 7, 5000]) {
+      const found = mended(given, size, "programs")
+      expect([given.slice(0, 20), size, found]).toEqual([given.slice(0, 20), size, expected])
     }
 })
 

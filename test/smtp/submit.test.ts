@@ -178,6 +178,16 @@ describe.each([
   })
 })
 
+test("a quoted local part is a recipient like any other", async () => {
+  const { send, find } = await client()
+  for (const to of ['"a b"@example.test', '"a..b"@example.test', '"a@c.test"@example.test']) {
+    const [id = ""] = idsOf(await send(letter(`Cc: ${to}\n`), to))
+    expect((await find(id)).to.email).toBe(to)
+    const handed = await deliverAll(service)
+    expect(handed.find(({ message_id }) => message_id === id)?.to).toEqual([to])
+  }
+})
+
 describe("a repetition", () => {
   test("with the same Message-ID is answered the first ids, for a day", async () => {
     const { send, stored } = await client()
@@ -190,6 +200,17 @@ describe("a repetition", () => {
     expect(later).not.toBe(first)
     expect(await send(raw)).toBe(later)
     expect(await stored()).toBe(2)
+  })
+
+  test("of a Message-ID with another subject or body is a new mail", async () => {
+    const { send, stored } = await client()
+    const id = "Message-ID: <always@client.test>\n"
+    const both = ["ann@example.test", "ben@example.test"]
+    const mails = [letter(id), letter(id, "Other.\n"), letter(id).replace("Ding", "Dong")]
+    const first = await Promise.all(mails.map((raw) => send(raw, both)))
+    expect(new Set(first.flatMap(idsOf)).size).toBe(6)
+    expect(await Promise.all(mails.map((raw) => send(raw, both)))).toEqual(first)
+    expect(await stored()).toBe(6)
   })
 
   test("with the same Idempotency-Key is one, whatever its Message-ID", async () => {

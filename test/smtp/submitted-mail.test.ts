@@ -118,6 +118,31 @@ test("Message-ID and Date are added where they are missing or empty", () => {
   )
 })
 
+test("8-bit text says its charset, where its program did not", () => {
+  const head = "From: Käse <bell@example.test>\nSubject: Größe 日本\n"
+  const labels = (charset: string) => [
+    ...["MIME-Version: 1.0\r\n", `Content-Type: text/plain; charset=${charset}\r\n`],
+    "Content-Transfer-Encoding: 8bit\r\n",
+  ]
+  const plain = read(`${head}\nGrüße 日本\n`)
+  for (const line of labels("utf-8")) expect(sent(plain)).toContain(line)
+  expect(sent(plain)).toEndWith("\r\n\r\nGrüße 日本\r\n")
+  const [leaf] = readTree(plain.raw).leaves
+  expect(leaf && leafText(leaf).trim()).toBe("Grüße 日本")
+  const latin = read(Buffer.from("From: bell@example.test\r\n\r\nGr\xfc\xdfe\r\n", "latin1"))
+  for (const line of labels("windows-1252")) expect(sent(latin)).toContain(line)
+
+  const html = read(`MIME-Version: 1.0\nContent-Type: text/html;\n${head}\n<p>Grüße</p>\n`)
+  expect(sent(html)).toContain(
+    "MIME-Version: 1.0\r\nContent-Type: text/html; charset=utf-8\r\nFrom:",
+  )
+  expect(sent(html).match(/mime-version|content-type/gi)).toHaveLength(2)
+  const own =
+    'MIME-Version: 1.0\nContent-Type: text/plain; Charset="utf-8"\nContent-Transfer-Encoding: 8bit\n'
+  expect(kept(read(`${own}${head}\nGrüße\n`))).toStartWith(own.replaceAll("\n", "\r\n"))
+  expect(sent(read(`${head}\nascii\n`))).not.toMatch(/mime-version|content-/i)
+})
+
 test("of a Message-ID only what an index can hold is remembered", () => {
   const given = `<${"ü".repeat(900)}@client.test>`
   const mail = read(`From: bell@example.test\nMessage-ID: ${given}\n\nHi\n`)
