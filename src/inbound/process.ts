@@ -6,7 +6,7 @@ import { ownerOfDomain } from "../domains/receiving"
 import type { NewEvent } from "../events/emit"
 import type { JobHandler, JobResult } from "../jobs/jobs"
 import { ageSeconds } from "../jobs/work-rows"
-import { comparable } from "../lib/address"
+import { comparable, INBOX_DOMAIN } from "../lib/address"
 import type { FeedbackReport } from "../lib/arf"
 import type { Dsn } from "../lib/dsn"
 import { bounceSubtype, type DsnRecipient } from "../lib/dsn-recipient"
@@ -155,7 +155,7 @@ const isWaiting = ({ status }: SeenMessage["recipients"][number]) => isOpen(stat
 /** Routes are for the addresses of receiving domains, not for those with a MAC or of the instance. */
 async function isRouted({ store, secrets }: ProcessParts, row: InboundRow): Promise<boolean> {
   if (!row.project_id) return false
-  const parts = { read: store.read, secrets, hosts: [] }
+  const parts = { read: store.read, secrets, hosts: [], own_domain: INBOX_DOMAIN }
   const target = await inboundTarget(parts, row.to_email)
   return "is" in target && target.is === "receiving"
 }

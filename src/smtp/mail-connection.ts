@@ -153,9 +153,8 @@ export class MailConnection extends SMTPConnection {
   }
 
   override _createParser(): CheckedStream {
-    const options = { maxCommandLength: MOST_COMMAND_BYTES }
-    // Called before there is a context.
-    const parser = new CheckedStream(options, takesAll(this._server) ? "servers" : "programs")
+    const of = takesAll(this._server) ? "servers" : "programs" // there is no context yet
+    const parser = new CheckedStream({ maxCommandLength: MOST_COMMAND_BYTES }, of)
     parser.oncommand = (command, callback) => this._onCommand(command, callback)
     parser.onMailByte = () => this.#gotMailByte()
     parser.onFault = (fault) => {

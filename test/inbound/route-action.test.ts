@@ -8,6 +8,7 @@ import { accounts } from "../../src/identity/tables"
 import { comparableMatch, isMatch, routeFor } from "../../src/inbound/inbound-route"
 import { inboundRoutes, type RouteAction } from "../../src/inbound/tables"
 import { messageContents, messages } from "../../src/messages/tables"
+import { firstProject } from "../../src/tenancy/setup"
 import { deliveries } from "../../src/webhooks/tables"
 import { addReceivingDomain } from "../harness/inbound-rows"
 import { HOST, inboundServer } from "../harness/inbound-server"
@@ -247,4 +248,13 @@ describe("a route", () => {
       expect(row.event_id).not.toBeNull()
     }
   })
+})
+
+test("routes decide about the mail of this machine's own domain as well", async () => {
+  const [first] = await firstProject(store.read)
+  const to = `${newId()}@in.mailbox.test`
+  const [route] = await addRoutes(first as TestProject, { match_to: to, action: "drop" })
+  await using local = await inboundServer(service, { own_domain: "in.mailbox.test" })
+  const [row] = await local.receive({ to, raw: RAW })
+  expect(row).toMatchObject({ status: "processed", route_id: route, event_id: null })
 })
