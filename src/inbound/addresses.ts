@@ -53,8 +53,9 @@ export const isReportAddress = (address: string): boolean =>
 /** Whether the address itself is a proof: only a message of ours told it. */
 export const isProof = ({ is }: InboundTarget): boolean => is === "token" || is === "unsubscribe"
 
-/** What MAIL and RCPT were made for: relaying through others. No address of ours looks like it. */
+/** What MAIL and RCPT were made for: relaying through others. Quotes around a local part relay nothing. */
 const RELAY_FORM = /[%!:"\\[\]]|@.*@/
+const QUOTES = /^"([^"\\]*)"(?=@)/
 
 const NONE_OF_OURS: RecipientRefusal = {
   enhanced: "5.7.1",
@@ -68,7 +69,8 @@ export async function inboundTarget(
   address: string,
 ): Promise<InboundTarget | RecipientRefusal> {
   if (address.toLowerCase() === "postmaster") return { is: "instance", owner: null } // RFC 5321, 4.5.1
-  if (RELAY_FORM.test(address) || sendableForm(address) === undefined) return NONE_OF_OURS
+  const is_relayed = RELAY_FORM.test(address.replace(QUOTES, "$1"))
+  if (is_relayed || sendableForm(address) === undefined) return NONE_OF_OURS
   const domain = domainOf(address)
   const [local = ""] = comparable(address).split("@")
   const is_host = hosts.includes(domain)
