@@ -1,5 +1,6 @@
 import { ApiError, type ErrorCode } from "../core/errors"
 import { VERSION } from "../core/version"
+import { isolated } from "../lib/text"
 import { html, Markup, pageHeaders, wholePage } from "./html"
 import { smallStyle } from "./styles"
 
@@ -10,7 +11,7 @@ const HEADERS = pageHeaders(smallStyle)
 /** One thing to read and perhaps one form to fill in. */
 export function smallPage(title: string, content: Markup, status = 200): Response {
   const page = wholePage({
-    title: `${title} · Belfry`,
+    title: `${isolated(title)} · Belfry`,
     head: html`<style>${STYLE}</style>`,
     body: html`<header class="bar"><p>Belfry</p></header>
 <main>

@@ -29,6 +29,7 @@ body { min-height: 100vh; background: var(--side); overflow-wrap: anywhere }
 main { max-width: 30rem; margin: var(--space-7) auto; padding: var(--space-5); background: var(--paper); border: 1px solid var(--line); border-radius: var(--radius) }
 main > :last-child, form > :last-child { margin-block-end: 0 }
 h1 { margin-block-end: var(--space-3) }
+strong { unicode-bidi: plaintext }
 p { margin: 0 0 var(--space-3) }
 form { margin-block-start: var(--space-4) }
 .complaint, .notice { background: var(--side); border-radius: var(--radius) }

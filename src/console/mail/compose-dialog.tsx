@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks"
+import { isolated } from "../../lib/text"
 import { serverMode } from "../browser"
 import { useLoaded } from "../hooks"
 import { ActionDialog, type DialogProps } from "../parts/dialog"
@@ -22,7 +23,7 @@ export function ComposeDialog(then: DialogProps) {
       title="Write a mail"
       is_wide
       action="Send"
-      said={`the mail to ${draft.to} is on its way`}
+      said={`the mail to ${isolated(draft.to)} is on its way`}
       operation="POST /v1/emails"
       input={{ body: bodyOf(draft) }}
       belfry={sendCommand(draft)}

@@ -1,5 +1,4 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks"
-import { isolated } from "../../lib/text"
 import { copyText } from "../browser"
 import { useLoaded, useMedia, useTitle } from "../hooks"
 import { Button, Menu } from "../parts/button"
@@ -100,7 +99,7 @@ function Opened({ mail, again, list }: OpenedProps) {
 }
 
 /** The whole of a longer subject stands among the headers, so that the mail below is seen. */
-const MOST_OF_SUBJECT = 120
+const MOST_OF_SUBJECT = 100
 
 const beginOf = (subject: string): string =>
   subject.length > MOST_OF_SUBJECT
@@ -131,9 +130,9 @@ const Envelope = ({ mail: { from, to, headers, created_at } }: { mail: OpenMail 
   </dl>
 )
 
-/** So many addresses stand in a row. Of more, all but the first ones are folded, so that the mail below is seen. */
+/** So many addresses stand in a row. Of more, all but the first one are folded, so that the mail below is seen. */
 const MOST_SHOWN = 3
-const FIRST_SHOWN = 2
+const FIRST_SHOWN = 1
 
 function AddressList({ addresses }: { addresses: string[] }) {
   const shown = addresses.length > MOST_SHOWN ? FIRST_SHOWN : MOST_SHOWN
@@ -152,7 +151,13 @@ function AddressList({ addresses }: { addresses: string[] }) {
 }
 
 /** A name from right to left turns neither the comma nor the next address around. */
-const inOneLine = (addresses: string[]) => addresses.map(isolated).join(", ")
+const inOneLine = (addresses: string[]) =>
+  addresses.map((address, at) => (
+    <span key={at}>
+      {at > 0 && ", "}
+      <bdi>{address}</bdi>
+    </span>
+  ))
 
 const DIALOGS = {
   commands: CommandsDialog,

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks"
 import type { Components } from "../../client/components"
+import { isolated } from "../../lib/text"
 import { quoted } from "../curl"
 import { useObservable } from "../hooks"
 import { project } from "../page-session"
@@ -147,7 +148,7 @@ export function InviteDialog(then: DialogProps) {
     <ActionDialog
       title="Invite somebody"
       action="Invite"
-      said={`the invitation to ${input.body.email} is on its way`}
+      said={`the invitation to ${isolated(input.body.email)} is on its way`}
       operation="POST /v1/accounts/me/members/invite"
       input={input}
       belfry={`belfry members invite ${quoted(input.body.email || "ann@example.com")} --role ${role}${grants}`}
