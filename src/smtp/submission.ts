@@ -6,7 +6,7 @@ import { Guard, type TokenVerifiers } from "../http/guard"
 import type { RateLimits } from "../http/rate-limits"
 import { refuse } from "../identity/authenticate"
 import type { Caller } from "../identity/caller"
-import { isMailbox, notOneAddress } from "../lib/address"
+import { notOneAddress, sendableForm } from "../lib/address"
 import { subscriberOf } from "../lib/ip-ranges"
 import { allowanceOf, refuseFrozen, storedShareOf } from "../messages/accept"
 import { refuseAllSuppressed } from "../messages/suppressed"
@@ -52,7 +52,8 @@ export function submissionHandlers(parts: SubmissionParts): SubmissionHandlers {
     onRecipient: (address, session) =>
       replied(() => admitRecipient(parts, address, identityOf(session))),
     async onMail(mail, session) {
-      const ids = await replied(() => submit(parts, mail, identityOf(session).caller))
+      const to = mail.to.map((address) => sendableForm(address) ?? address)
+      const ids = await replied(() => submit(parts, { ...mail, to }, identityOf(session).caller))
       return `2.0.0 Ok: queued as ${ids.join(" ")}`
     },
   }
@@ -83,7 +84,7 @@ async function admitRecipient(
   identity: SubmissionIdentity,
 ) {
   const { caller } = identity
-  if (!isMailbox(address)) {
+  if (sendableForm(address) === undefined) {
     throw smtpRefusal(501, "5.1.3", "validation_error", notOneAddress(address))
   }
   await refuseFrozen(store.read, caller, "email", identity.recipients + 1)

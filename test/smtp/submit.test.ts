@@ -186,6 +186,8 @@ test("a quoted local part is a recipient like any other", async () => {
     const handed = await deliverAll(service)
     expect(handed.find(({ message_id }) => message_id === id)?.to).toEqual([to])
   }
+  const [id = ""] = idsOf(await send(letter(), "a..c@example.test")) // as mail programs write it
+  expect((await find(id)).to.email).toBe('"a..c"@example.test')
 })
 
 describe("a repetition", () => {
