@@ -163,7 +163,7 @@ const MOST_KNOWN = 1_000
  * The charset that a label of a mail means, as the decoders name it; empty where it means none. The
  * label may stand in quotes, and have a comment or anything else behind it.
  */
-function charsetOf(label: string): string {
+export function charsetOf(label: string): string {
   const found = known.get(label)
   if (found !== undefined) return found
   const name =

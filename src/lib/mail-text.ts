@@ -1,4 +1,4 @@
-import { charsetNear, textOf } from "./charset"
+import { charsetNear, charsetOf, textOf } from "./charset"
 
 /** The rest of a longer header is not read. */
 const MAX_HEAD_BYTES = 256 * 1024
@@ -122,7 +122,7 @@ export const decodeWords = (text: string): string =>
   text.replace(WORDS, (run) => {
     const words: { charset: string; is_base64: boolean; payload: string }[] = []
     for (const [, name = "", encoding = "", payload = ""] of run.matchAll(WORD)) {
-      const word = { charset: name.toLowerCase(), is_base64: /b/i.test(encoding), payload }
+      const word = { charset: charsetOf(name), is_base64: /b/i.test(encoding), payload }
       const last = words.at(-1)
       const is_rest = last?.is_base64 && last.payload.length % 4 > 0 && !last.payload.endsWith("=")
       if (is_rest && word.is_base64 && last.charset === word.charset) last.payload += payload

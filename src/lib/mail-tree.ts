@@ -127,26 +127,30 @@ function typeOf(fields: MailLeaf["fields"], body: Buffer, fallback: string): Par
 const DELIMITER = /(?:^|\r\n)--([^\r\n]{1,200})\r\n(?:content|mime)-[a-z-]+[ \t]*:/i
 const SEARCHED_BYTES = 64 * 1024
 
-/** The parts of a multipart, which should not be encoded as a whole, but sometimes is. */
+/**
+ * The parts of a multipart. Where its boundary marks none, the one that the body shows does; and a body
+ * that should not be encoded as a whole sometimes is.
+ */
 function* partsOf(leaf: MailLeaf): Generator<Buffer> {
-  const { boundary } = leaf.params
-  let is_read = false
-  for (const part of markedParts(leaf.encoded, boundary)) {
-    is_read = true
-    yield part
+  const { boundary = "" } = leaf.params
+  for (const bytesOf of [() => leaf.encoded, contentOf]) {
+    const bytes = bytesOf(leaf)
+    const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    for (const markOf of [() => boundary.trimEnd(), shownBoundary]) {
+      const mark = markOf(body)
+      let is_read = false
+      for (const part of mark ? partsBetween(body, mark) : []) {
+        is_read = true
+        yield part
+      }
+      if (is_read) return
+    }
+    if (leaf.encoding === PLAIN) return
   }
-  if (!is_read && leaf.encoding !== PLAIN) yield* markedParts(contentOf(leaf), boundary)
 }
 
-/** Where its boundary does not occur, the one that the body shows marks the parts. */
-function* markedParts(bytes: Uint8Array, boundary: string | undefined): Generator<Buffer> {
-  const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const is_there = boundary?.trim() && body.includes(`--${boundary.trimEnd()}`)
-  const shown = is_there
-    ? boundary
-    : DELIMITER.exec(body.toString("latin1", 0, SEARCHED_BYTES))?.[1]
-  if (shown) yield* partsBetween(body, shown.trimEnd())
-}
+const shownBoundary = (body: Buffer): string | undefined =>
+  DELIMITER.exec(body.toString("latin1", 0, SEARCHED_BYTES))?.[1]?.trimEnd()
 
 /**
  * The parts between the delimiter lines (RFC 2046, 5.1.1). The last one may lack its end, and some come
@@ -286,11 +290,11 @@ export function contentOf({ encoding, encoded }: Pick<MailLeaf, "encoding" | "en
   return encoding === "quoted-printable" ? fromQuotedPrintable(bytes) : bytes
 }
 
-/** Text that only claims it has other signs in its first line, and many. */
+/** Text that only claims it has many other signs, and spaces between the words of its first line. */
 function isBase64(bytes: Buffer): boolean {
   const start = bytes.toString("latin1", 0, 1_000).trimStart()
   const signs = start.replace(/[a-z0-9+/=\r\n]+/gi, "").length
-  return signs * 10 <= start.length || /^[a-z0-9+/=]*(?:\r\n|$)/i.test(start)
+  return signs * 10 <= start.length || !/^.*\S \S/.test(start)
 }
 
 /**

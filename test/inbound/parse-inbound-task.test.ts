@@ -93,6 +93,10 @@ describe("a damaged mail is read as far as it goes", () => {
     ["no end", "\n--b\n\nhi"],
     ["a part behind the end", "\n--b\n\n\n--b--\n--b\n\nhi\n--b--\n"],
     ["another boundary", "\n--c\nContent-Type: text/plain\n\nhi\n--c--\n"],
+    [
+      "a boundary that needs quotes",
+      "Content-Type: multipart/mixed; boundary=c;d\n\n--c;d\nContent-A: b\n\nhi\n--c;d--\n",
+    ],
     ["a second type", "Content-Type: multipart/mixed; boundary=c\n\n--c\n\nhi\n--c--\n"],
     ["base64 around it all", `Content-Transfer-Encoding: base64\n\n${btoa("--b\r\n\r\nhi")}\n`],
     [
@@ -117,6 +121,7 @@ describe("a damaged mail is read as far as it goes", () => {
     ["Content-Type:\n\nhi", { text: "hi" }],
     ["Content-Type: text; charset=koi8-r\n\n\xf0", { text: "П" }],
     ['Content-Transfer-Encoding: "Base64";\n\naGk=', { text: "hi" }],
+    ["Content-Transfer-Encoding: base64\n\na!!G*k=", { text: "hi" }],
     ["Content-Transfer-Encoding: base64\n\nHi, it is (not) so.", { text: "Hi, it is (not) so." }],
     ["Content-Transfer-Encoding: 7bit\nContent-Transfer-Encoding: base64\n\naGk=", { text: "hi" }],
     ["Subject: a\nhi\nthere", { text: "hi\nthere", subject: "a" }],
