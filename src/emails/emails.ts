@@ -234,6 +234,7 @@ function listed(message: MessageView, hits: HitSummary = NO_HITS) {
     queued_at: queuedAt(message),
     category: envelope?.category ?? null,
     template: envelope?.template ?? null,
+    thread_id: message.thread_id ?? message.id,
   })
 }
 

@@ -264,7 +264,7 @@ const listed = {
   attempts: count(1),
   next_attempt_at: rarely(time()),
   error: rarely(EmailError),
-  thread_id: rarely(id()),
+  thread_id: id("The id of the first email of the conversation. That may be this email."),
   sandbox: flag(false),
   scheduled_at: rarely(time()),
   queued_at: maybe(time()),

@@ -23,7 +23,8 @@ export function listed(row: InboundRow): Static<typeof InboundSummary> {
     in_reply_to: row.in_reply_to,
     replied_to_message_id: row.replied_to_message_id,
     mailbox_hash: row.mailbox_hash,
-    thread_id: row.thread_id,
+    // One that could not be read is a conversation of its own.
+    thread_id: row.thread_id ?? (row.status === "failed" ? row.id : null),
     kind: row.kind,
     auto_submitted: row.auto_submitted,
     spf_verdict: row.spf_verdict,

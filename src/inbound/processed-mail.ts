@@ -1,10 +1,9 @@
-import { and, eq, isNull } from "drizzle-orm"
+import { and, eq } from "drizzle-orm"
 import { unsubscribe } from "../consents/unsubscribe"
 import type { FoundLink } from "../consents/unsubscribe-links"
 import type { Secrets } from "../core/secrets"
 import { emitAll, emitted, type NewEvent, type Recorded } from "../events/emit"
 import { feedback, type LateFact, wasTold } from "../messages/settle"
-import { messages } from "../messages/tables"
 import { forUpdate, idList, isAmong } from "../store/columns"
 import { bumpAll } from "../store/counters"
 import { inserter, prepared, updater } from "../store/statements"
@@ -31,8 +30,8 @@ export interface ProcessedMail {
 }
 
 /** Whether it may be made known together with others: it changes no row that somebody else may hold. */
-export const isPlain = ({ decision, facts, about, link }: ProcessedMail) =>
-  decision.action === "tell" && facts.length === 0 && !link && about?.thread_id !== null
+export const isPlain = ({ decision, facts, link }: ProcessedMail) =>
+  decision.action === "tell" && facts.length === 0 && !link
 
 /** Makes mails known in one transaction, but for those that are, or that were deleted meanwhile. */
 export async function finishAll(tx: Tx, secrets: Secrets, list: ProcessedMail[]): Promise<void> {
@@ -51,7 +50,6 @@ export async function finishAll(tx: Tx, secrets: Secrets, list: ProcessedMail[])
     changes.map((change, at) => ({ ...change, event_id: told[at]?.id ?? null })),
   )
   for (const { row, about, facts, link } of changes) {
-    if (about?.thread_id === null) await beginThread(tx, about.id)
     for (const fact of facts) await settleReported(tx, about, fact)
     // Whatever the mail says: the address is the proof, and its body is ignored (contract 22).
     if (!link) continue
@@ -95,13 +93,6 @@ const rowOf = ({ row, event_id }: { row: InboundRow; event_id: string | null }) 
 async function settleReported(tx: Tx, about: SeenMessage | undefined, fact: LateFact) {
   if (about && !(await wasTold(tx, about, fact))) await feedback(tx, about.id, fact)
 }
-
-/** The first message of a thread names it from its first answer on. */
-const beginThread = (tx: Tx, id: string) =>
-  tx
-    .update(messages)
-    .set({ thread_id: id })
-    .where(and(eq(messages.id, id), isNull(messages.thread_id)))
 
 const waitingForUpdate = prepared({ ids: idList }, (tx: Tx, slot) =>
   forUpdate(

@@ -151,7 +151,7 @@ export const messages = table(
     api_key_id: ref(),
     idempotency_key: text(),
     rfc_message_id: text(),
-    /** The first message or received mail of the conversation; null where there is none. */
+    /** The first message or received mail of the conversation; null where that is the message itself. */
     thread_id: ref(),
     sandbox: bool().notNull(),
     provider: text(),

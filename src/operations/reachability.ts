@@ -76,7 +76,8 @@ async function reachOf(
   if (!decision) throw new Error("a message was not decided")
   const { is_allowed: allowed, reason, deferred_until } = decision
   const has_address = asked.channel === "in_app" || asked.address !== null
-  if (!has_address && reason !== "blocked") {
+  // A row of the table that says no comes first, as for any message.
+  if (allowed && !has_address) {
     return { allowed: false, reason: "no_address", next_allowed_at: null }
   }
   const ends = reason === "frequency_cap" ? await afterCap(db, project, asked) : deferred_until

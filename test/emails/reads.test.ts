@@ -95,7 +95,7 @@ describe("the record", () => {
       next_attempt_at: null,
       error: null,
       timeline: expect.any(Array),
-      thread_id: null,
+      thread_id: id,
       sandbox: false,
       scheduled_at: null,
       queued_at: expect.stringMatching(TIME),

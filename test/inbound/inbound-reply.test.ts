@@ -299,7 +299,7 @@ describe("a forward", () => {
       "attachment",
     ])
     const email = (await project.get(`/v1/emails/${body.id}`)).body.data
-    expect(email).toMatchObject({ source: "inbound_reply", thread_id: null })
+    expect(email).toMatchObject({ source: "inbound_reply", thread_id: body.id })
   })
 
   test("that would bring the mail back to its address is refused", async () => {

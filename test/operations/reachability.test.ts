@@ -59,6 +59,17 @@ test("each channel has its own reason", async () => {
   })
 })
 
+test("what the table says of a channel comes before an address that is missing", async () => {
+  const { project, id, ask } = await setUp({ status: "unsubscribed", phone: null })
+  const unsubscribed = refused("unsubscribed")
+  expect(await ask()).toEqual({
+    ...{ email: unsubscribed, push: unsubscribed, sms: unsubscribed, in_app: unsubscribed },
+  })
+  await project.call("PATCH", `/v1/subscribers/${id}`, { body: { status: "active" } })
+  await project.post(`/v1/subscribers/${id}/preferences`, { push: { enabled: false } })
+  expect(await ask()).toMatchObject({ push: refused("channel_disabled"), sms: NO_DEVICE })
+})
+
 test("a category is asked for by its slug", async () => {
   const { project, id, ask } = await setUp()
   const fields = { name: "News", default: "off", channels: ["email", "in_app"] }
