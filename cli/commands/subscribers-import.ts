@@ -55,10 +55,13 @@ const TOLD: Readonly<Record<string, string>> = {
   unsubscribed: "have unsubscribed, and get critical messages only",
   blocked: "are blocked, and get nothing",
   no_address: "have no email address",
+  local_phone: "have a phone number without its country, which is kept as metadata.phone",
 }
 
-function count(counts: Record<string, number>, { fields: { status, email } }: ImportLine): void {
-  for (const name of [status, email == null ? "no_address" : undefined])
+function count(counts: Record<string, number>, { fields }: ImportLine): void {
+  const { status, email, metadata } = fields
+  const is_local = (metadata as { phone?: unknown } | undefined)?.phone !== undefined
+  for (const name of [status, email == null && "no_address", is_local && "local_phone"])
     if (typeof name === "string") counts[name] = (counts[name] ?? 0) + 1
 }
 

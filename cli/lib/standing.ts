@@ -14,7 +14,7 @@ export const STANDING_FIELDS = {
 
 /** The strictest first. */
 const WORDS: readonly [Standing, RegExp][] = [
-  ["blocked", /^(block(list)?ed|blacklisted|cleaned|bounced|complained|suppressed)$/],
+  ["blocked", /^(block(list)?ed|blacklisted|cleaned|bounced|complained|suppressed|[45]\.\d\.\d+)$/],
   [
     "unsubscribed",
     /^(unsubscribed|disabled|opt(ed)?out|pending|unconfirmed|nonsubscribed|transactional|archived|inactive)$/,

@@ -60,7 +60,7 @@ test.each<[string, string | Uint8Array, object, object[]]>([
   [
     "Mailchimp's unsubscribed",
     '"Email Address","First Name",Address,"Phone Number",UNSUB_TIME,UNSUB_CAMPAIGN_ID,UNSUB_REASON,UNSUB_CAMPAIGN_ID\nann@x.test,Ann,"1 Main St","(555) 123-4567","2026-01-02 03:04:05",9,NORMAL,9\n',
-    { created: 1, unsubscribed: 1 },
+    { created: 1, unsubscribed: 1, local_phone: 1 },
     [{ email: "ann@x.test", status: "unsubscribed", metadata: { phone: "(555) 123-4567" } }],
   ],
   [
