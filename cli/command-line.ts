@@ -55,11 +55,8 @@ export async function programFor(
 }
 
 /** `-o table`, also in a line that cannot be read. */
-function wantedForm(words: readonly string[]): { output?: string } {
-  const at = words.findIndex((word) => /^(-o|--output)(=?table)?$/.test(word))
-  const is_table = /table$/.test(words[at] ?? "") || (at >= 0 && words[at + 1] === "table")
-  return is_table ? { output: "table" } : {}
-}
+const wantedForm = (words: readonly string[]): { output?: string } =>
+  /(^| )(-o|--output)[ =]?table( |$)/.test(words.join(" ")) ? { output: "table" } : {}
 
 async function parse(program: Command, words: string[]): Promise<void> {
   const given = helpWords(words, program)
@@ -144,9 +141,8 @@ function withOtherKey(failure: Failure, context: Context): Failure | undefined {
   if (name === undefined || key_from?.startsWith("the profile")) return undefined
   const drop = key_from === "--api-key" ? "leave out" : "unset"
   const without = key_from === null ? "" : `${drop} ${key_from.split(" ")[0]}, and `
-  return failure.with({
-    hint: `${without}use the key of the profile ${name} with --profile ${quoted(name)}`,
-  })
+  const hint = `${without}use the key of the profile ${name} with --profile ${quoted(name)}`
+  return failure.with({ hint })
 }
 
 const isHelp = ({ code }: CommanderError) =>
@@ -175,16 +171,10 @@ function nearOnly(message: string): string {
 /** Whether this many typing errors at most lie between two words. */
 function isNear(one: string, other: string, errors: number): boolean {
   if (one === other) return true
-  const [rest, other_rest] = [one.slice(1), other.slice(1)]
-  if (one[0] === other[0]) return isNear(rest, other_rest, errors)
-  const pairs = [
-    [rest, other_rest],
-    ...[
-      [rest, other],
-      [one, other_rest],
-    ],
-  ] as const
-  return errors > 0 && pairs.some(([left, right]) => isNear(left, right, errors - 1))
+  const [rest, others] = [one.slice(1), other.slice(1)]
+  if (one[0] === other[0]) return isNear(rest, others, errors)
+  const after = (left: string, right: string) => isNear(left, right, errors - 1)
+  return errors > 0 && (after(rest, others) || after(rest, other) || after(one, others))
 }
 
 const PATIENCE_MILLISECONDS = 2000

@@ -6,7 +6,7 @@ import type { Action, Context } from "../lib/context"
 import { exits, Failure } from "../lib/errors"
 import type { OptionWords } from "../lib/field-flags"
 import { patiently } from "../lib/file-import"
-import { refuseFileAt } from "../lib/folder-files"
+import { kindOf, requireKind } from "../lib/folder-files"
 import { listUpTo } from "../lib/paging"
 import { own } from "../lib/resource"
 import { unifiedDiff } from "../lib/template-diff"
@@ -190,7 +190,7 @@ async function pushNamed(context: Context, folder: string, names: string[], opti
 }
 
 const pull: Action<object> = async (context, _, folder = "", ...rest) => {
-  refuseFileAt(folder)
+  if (kindOf(folder) === "file") requireKind(folder, "folder")
   const only = rest.flat()
   const known = await KnownTemplates.read(context.client())
   const absent = only.find((name) => !known.names.includes(name))

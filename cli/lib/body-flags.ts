@@ -51,10 +51,7 @@ function refuseFile(inline: string, option: string): void {
   const is_file = is_name && statSync(name, { throwIfNoEntry: false })?.isFile()
   if (!is_file) return
   const hint = `read the file with ${option}-file ${quoted(name)}`
-  throw usage(
-    `${option}: "${inline}" is the name of a file here, and would be sent as the text`,
-    hint,
-  )
+  throw usage(`${option}: "${inline}" is the name of a file here, not a text`, hint)
 }
 
 export const text = body("text", "plain text body")

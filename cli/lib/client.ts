@@ -297,10 +297,8 @@ function refusal(answer: Answer, connection: Connection, { anonymous }: ClientOp
   const elsewhere = status < 400 ? headers.get("location") : null
   if (elsewhere && URL.canParse(elsewhere, url)) {
     const { origin } = new URL(elsewhere, url)
-    const message = `${url} refers to ${elsewhere}.`
-    return new Failure(exits.failed, "bad_answer", message, {
-      hint: `name it with --url ${origin}`,
-    })
+    const hint = `give its address, ${origin}`
+    return new Failure(exits.failed, "bad_answer", `${url} refers to ${elsewhere}.`, { hint })
   }
   const body = parsed(answer, url) as {
     error?: Partial<Failure>
@@ -350,7 +348,7 @@ async function silence(
   const [wrong, right] = [url, other].map((one) => one.split(":")[0])
   return unreachable(
     `${url}${named}: the server there speaks ${right}, not ${wrong}.`,
-    `name it with --url ${other}`,
+    `its address is ${other}`,
   )
 }
 
@@ -359,9 +357,7 @@ const PROBE_MILLISECONDS = 2000
 
 /** The same address with https for http or http for https, where a server answers. It gets no key. */
 async function otherScheme(url: string): Promise<string | undefined> {
-  const other = url.startsWith("https:")
-    ? url.replace(/^https/, "http")
-    : url.replace(/^http/, "https")
+  const other = url.replace(/^https?/, (scheme) => (scheme === "https" ? "http" : "https"))
   const tls = { rejectUnauthorized: false }
   const signal = AbortSignal.timeout(PROBE_MILLISECONDS)
   const direct = isLoopback(url) ? { proxy: false as const } : {}

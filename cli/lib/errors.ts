@@ -57,10 +57,7 @@ export class Failure extends Error {
 
   /** The same failure with another next step, or another message. */
   with({ message = this.message, ...more }: More & { message?: string }): Failure {
-    const { exit, code, details, hint, request_id, status, asked } = this
-    const same = { details, ...(hint && { hint }), ...(request_id && { request_id }) }
-    const whose = { ...(status && { status }), ...(asked && { asked }) }
-    return new Failure(exit, code, message, { ...same, ...whose, ...more })
+    return new Failure(this.exit, this.code, message, { ...this, ...more } as More)
   }
 }
 
@@ -119,6 +116,7 @@ const next_steps: Partial<Record<string, string>> = {
   domain_not_verified: "send from an address at a verified domain; with `up` mailbox.test is one",
   sender_not_configured: "name the sender with --from",
   rate_limited: "send more slowly, or use `belfry emails batch`",
+  bad_answer: "name the server with --url or BELFRY_URL",
   template_not_found: "see `belfry templates list`",
   webhook_not_found: "see `belfry webhooks list`",
   service_unavailable: "see `belfry status`, then try again",
@@ -135,6 +133,7 @@ export function nextStep(failure: Failure): string | undefined {
   if (header === "X-Account-Id") return "choose one with `belfry accounts use`, or --account"
   if (header === "X-Project-Id") return "choose one with `belfry projects use`, or --project"
   if (typeof required_scope === "string") return `use a key with the scope ${required_scope}`
+  if (reason === "no_provider") return "`belfry providers set smtp --help` shows how to add a relay"
   if (reason === "not_active") return "make it active with `belfry webhooks enable ID`"
   if (saysUnknownType(fields)) return "see `belfry events types`"
   if (typeof retry_after === "number") return `try again in ${retry_after} s`
@@ -151,9 +150,8 @@ const saysUnknownType = (fields: unknown): boolean =>
 /** The API's own error body, for programs. */
 export function errorBody(failure: Failure): string {
   const { code, message, details, request_id, asked } = failure
-  const meta = { ...(request_id && { request_id }), ...asked }
-  const has_meta = Object.keys(meta).length > 0
-  return JSON.stringify({ error: { code, message, details }, ...(has_meta && { meta }) })
+  const meta = (request_id || asked) && { request_id, ...asked }
+  return JSON.stringify({ error: { code, message, details }, ...(meta && { meta }) })
 }
 
 /** What happened, which value, what to do next: for people. `typed` names flags for fields. */

@@ -8,7 +8,6 @@ import {
   openSync,
   readdirSync,
   readFileSync,
-  statSync,
   writeFileSync,
 } from "node:fs"
 import { exits, Failure } from "./errors"
@@ -45,12 +44,6 @@ const notPlain = (path: string, found: string, wanted: "file" | "folder") =>
     details: { path },
     hint: `put ${WORDS[wanted]} there, or remove it: links, pipes and devices in a folder are never followed`,
   })
-
-/** Throws exit 66 for a file in the place of a folder that a person named, and that may be missing. */
-export function refuseFileAt(folder: string): void {
-  if (statSync(folder, { throwIfNoEntry: false })?.isFile())
-    throw notPlain(folder, WORDS.file, "folder")
-}
 
 /** The names in a folder, sorted. Throws exit 66. */
 export function namesIn(folder: string): string[] {

@@ -72,12 +72,10 @@ export async function settingsOfServer(
   for await (const socket of meantSockets(loaded)) {
     const dataDir = dirname(socket)
     const server = serverOf(dataDir)
-    if (server) return localSettings(flags, { ...options, dataDir }, WARNS, server.environment)
+    if (server) return localSettings(flags, { ...options, dataDir }, {}, server.environment)
   }
   return loaded
 }
-
-const WARNS = { "log.level": "warn" } as const
 
 async function* meantSockets(loaded: Loaded): AsyncGenerator<string> {
   for (const socket of socketsFor(loaded)) {

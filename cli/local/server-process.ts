@@ -81,16 +81,15 @@ const LISTENS = "0A"
 
 /** The process that listens on a port of TCP; undefined where this user may not see it, and on other systems. */
 export function listenerOn(port: number): { pid: number; name: string } | undefined {
-  const wanted = port.toString(16).toUpperCase().padStart(4, "0")
-  for (const list of ["/proc/net/tcp", "/proc/net/tcp6"]) {
-    const rows = (ifThere(() => readFileSync(list, "utf8")) ?? "").split("\n").slice(1)
-    for (const row of rows) {
-      const [, local = "", , state, , , , , , inode = ""] = row.trim().split(/\s+/)
-      if (state !== LISTENS || !local.endsWith(`:${wanted}`)) continue
-      const pid = readdirSync("/proc").find((name) => /^\d+$/.test(name) && holds(name, inode))
-      const name = pid && ifThere(() => readFileSync(`/proc/${pid}/comm`, "utf8").trim())
-      if (name) return { pid: Number(pid), name }
-    }
+  const wanted = `:${port.toString(16).toUpperCase().padStart(4, "0")}`
+  const lists = ["tcp", "tcp6"].map((name) => `/proc/net/${name}`)
+  const rows = lists.flatMap((list) => ifThere(() => readFileSync(list, "utf8").split("\n")) ?? [])
+  for (const row of rows) {
+    const [, local = "", , state, , , , , , inode = ""] = row.trim().split(/\s+/)
+    if (state !== LISTENS || !local.endsWith(wanted)) continue
+    const pid = readdirSync("/proc").find((name) => /^\d+$/.test(name) && holds(name, inode))
+    const name = pid && ifThere(() => readFileSync(`/proc/${pid}/comm`, "utf8").trim())
+    if (name) return { pid: Number(pid), name }
   }
   return undefined
 }

@@ -220,11 +220,11 @@ test("an address with the wrong scheme, and one that refers elsewhere, names the
   const secure = api.url.replace("http:", "https:")
   const wrong = await read(["emails", "list", "--url", secure], at(api))
   expect(wrong).toContain("the server there speaks http, not https. (unreachable)")
-  expect(wrong).toContain(`→ name it with --url ${api.url}`)
+  expect(wrong).toContain(`→ its address is ${api.url}`)
   const headers = { location: "https://mail.example.test/v1/emails" }
   api.answer("GET /v1/emails", { status: 301, headers })
   const moved = await read(["emails", "list"], at(api))
-  expect(moved).toContain("→ name it with --url https://mail.example.test")
+  expect(moved).toContain("→ give its address, https://mail.example.test")
 })
 
 test("what is not there is named, by its argument or its flag", async () => {
