@@ -91,7 +91,7 @@ describe.skipIf(missing("chromium-headless-shell"))("60 texts that would run as 
       await requireHarmless(page, "the list")
       await page.goto(`${server.url}/mailbox/${mails[0]?.id}`)
       for (const [at, { subject }] of mails.entries()) {
-        const heading = "document.querySelector('h2 bdi')?.textContent"
+        const heading = "document.querySelector('.opened h2')?.title"
         await page.until(`${heading} === ${JSON.stringify(subject)}`)
         const views = await page.read<number>(viewsFrom(at))
         expect(views).toBeGreaterThanOrEqual(5)
