@@ -69,7 +69,7 @@ describe("no relay: these recipients are refused on port 25", () => {
       `@${domain},@${HOST}:victim@elsewhere.test`,
       `"victim@elsewhere.test"@${domain}`,
       `"victim%elsewhere.test"@${domain}`,
-      `"any one"@${domain}`,
+      `"any!one"@${domain}`,
       `"@${domain}:victim"@elsewhere.test`,
       `victim@elsewhere.test@${domain}`,
       `victim@${domain}@elsewhere.test`,
