@@ -126,34 +126,35 @@ const japanese = (bytes: Buffer): string =>
 
 /** Names in use that neither decoder knows, without `x-` and `cs`; the first that fits. `$1` is of the pattern. */
 const ALIASES: [RegExp, string][] = [
-  [/^(?:utf[-_]?8(?!\d)|cp65001|65001$|unicode-[12]-[01]-utf-8)/, "utf-8"],
-  [/^(?:us-?)?ascii$|^ansi_x3|^iso646-us$|^iso-ir-6$|unknown|^[78]-?bit|^binary$|^default$/, ""],
+  [/^(?:utf-?8(?!\d)|cp65001|65001$|unicode-[12]-[01]-utf-8)/, "utf-8"],
+  [/^(?:us-?)?ascii$|^ansi-x3|^iso646-us$|^iso-ir-6$|unknown|^[78]-?bit|^binary$|^default$/, ""],
   [/^iso-?2022-?kr|^cp50225/, KOREAN],
-  [/^iso-?2022|^jis7?$|^cp502\d\d|^jis_encoding/, ISO_2022],
-  [/^hz\b|^cp52936/, "hz"],
-  [/^utf[-_]?7$|^unicode-[12]-[01]-utf-7|^unicode11utf7|^cp65000/, "utf-7"],
+  [/^iso-?2022|^jis7?$|^cp502\d\d|^jis-encoding/, ISO_2022],
+  [/^hz|^cp52936/, "hz"],
+  [/^u(?:tf-?)?7$|^unicode-[12]-[01]-utf-7|^unicode11utf7|^cp65000/, "utf-7"],
   [/^(?:unicode|ucs-?2|iso-10646-ucs-2)$/, "utf-16"],
   [/^(?:cp1200|ucs-?2-?le)$/, "utf-16le"],
   [/^cp1201$/, "utf-16be"],
   [/^(?:cp12000|(?:iso-10646-)?ucs-?4)$/, "utf-32"],
-  [/^utf[-_]?(16|32)[-_]?(le|be)?$/, "utf-$1$2"],
-  [/^euc[-_]?jp|^cp51932|^ujis|^eucpkd|^extended_unix_code_packed/, "euc-jp"],
+  [/^utf-?(16|32)-?(le|be)?$/, "utf-$1$2"],
+  [/^euc-?jp|^cp51932|^euc-?jis|^u-?jis|^eucpkd|^extended-unix-code-packed/, "euc-jp"],
   [
-    /^(?:s-?jis|shift[-_]?jis|(?:cp|ms|win|windows-?|ibm-?)9[34][23]|windows-?31j|mac-japanese)/,
+    /^(?:s-?jis|shift-?jis|(?:cp|ms|win|windows-?|ibm-?)9[34][23]|windows-?31j|mac-japanese)/,
     "shift_jis",
   ],
   [
-    /^(?:(?:cp|ms|windows-?)936|cp54936|euc-?cn|gbk|gb2312|gb_?18030|mac-(?:simp-c|c)hinese)/,
+    /^(?:(?:cp|ms|windows-?)936|cp54936|euc-?cn|euc-?gb|gbk|gb2312|gb-?18030|mac-(?:simp-c|c)hinese)/,
     "gb18030",
   ],
-  [/^(?:(?:cp|ms|windows-?)949|cp51949|uhc|euc[-_]?kr|ks_?c|mac-korean)/, "euc-kr"],
-  [/^(?:(?:cp|ms|windows-?)95[01]|mac-trad-chinese)|big-?5/, "big5"],
-  [/^mac-(?:ce$|centraleurope)/, "maccenteuro"],
+  [/^(?:(?:cp|ms|windows-?|ibm-?)9(?:49|70)|cp51949|uhc|euc-?kr|ks-?[cx]|mac-korean)/, "euc-kr"],
+  [/^(?:(?:cp|ms|windows-?)95[01]|mac-trad-chinese)|big-?5|hkscs/, "big5"],
+  [/^mac-?(?:ce$|centraleurope|latin-?2)/, "maccenteuro"],
   [/^mac-(greek|turkish|croatian|romania|iceland|thai)/, "mac$1"],
-  [/^(?:cp|win|windows|ibm)[-_]?(125\d)/, "windows-$1"],
-  [/^(?:dos|ibm|pc|oem|cp)[-_]?0*(437|7\d\d|8\d\d)/, "cp$1"],
+  [/^(?:cp|w|win|windows|ibm)-?(125\d)/, "windows-$1"],
+  [/^(?:dos|ibm|pc|oem|cp)-?0*(437|7\d\d|8\d\d)/, "cp$1"],
+  [/^(?:cp|windows-?)20866$|^ru-koi8/, "koi8-r"],
   [/^cp10000$/, "macintosh"],
-  [/^(?:iso|utf)?[-_]?8859[-_]?(\d\d?)(?!\d)(?:.*(-[ie])$)?/, "iso-8859-$1"],
+  [/^(?:iso|utf)?-?8859-?(\d\d?)(?!\d)(?:.*(-[ie])$)?/, "iso-8859-$1"],
 ]
 
 const known = new Map<string, string>()
@@ -170,7 +171,7 @@ export function charsetOf(label: string): string {
     /[a-z0-9][^\s"'();,<>]*/i
       .exec(label.slice(0, 80).replace(/^\s*=?3D/i, ""))?.[0]
       .toLowerCase() ?? ""
-  const bare = name.replace(/^(?:x-x-|x-|cs)/, "")
+  const bare = name.replaceAll("_", "-").replace(/^(?:x-x-|x-|cs)/, "")
   const [pattern, meant] = ALIASES.find(([one]) => one.test(bare)) ?? []
   const charset = pattern
     ? canonicalName(bare.replace(new RegExp(`^.*?(?:${pattern.source}).*`), meant ?? ""))

@@ -159,7 +159,7 @@ describe("a recipient is answered at RCPT:", () => {
     "elsewhere.test!victim@DOMAIN",
     "@DOMAIN:victim@elsewhere.test",
     '"victim@elsewhere.test"@DOMAIN',
-    '"any one"@DOMAIN',
+    '"any one@elsewhere.test"@DOMAIN',
     "victim@elsewhere.test@DOMAIN",
     "victim@[127.0.0.1]",
     "victim@sub.DOMAIN",
