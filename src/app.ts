@@ -144,7 +144,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...unsubscribeRoutes(parts),
     ...trackingRoutes(parts),
   ]
-  return [...routes, ...docsRoutes(routes), ...pages]
+  return [...routes, ...docsRoutes([...routes, ...pages]), ...pages]
 }
 
 /** The whole interface behind one `fetch`. */

@@ -190,7 +190,10 @@ function responsesOf(route: AnyRoute, schemas: SchemaComponents): Record<string,
     const content = contentOf(route, schemas)
     return [status, { description: route.summary, headers, content }] as const
   })
-  return { ...shared.failuresOf(route), ...Object.fromEntries(answers) }
+  const failures = Object.entries(shared.failuresOf(route)).map(
+    ([status, told]) => [status, route.page ? REFUSAL_PAGE : told] as const,
+  )
+  return Object.fromEntries([...failures, ...answers])
 }
 
 function contentOf(route: AnyRoute, schemas: SchemaComponents) {
@@ -202,6 +205,15 @@ function contentOf(route: AnyRoute, schemas: SchemaComponents) {
 }
 
 const BYTES = { type: "string" }
+
+const REFUSAL_PAGE = {
+  description: "A page that says what is wrong.",
+  headers: {
+    ...{ ...shared.commonHeaders, ...shared.rateHeaders },
+    "Retry-After": shared.reference("headers", "RetryAfter"),
+  },
+  content: { "text/html": { schema: BYTES, example: TEXTS["text/html"] } },
+}
 
 /** `{data, meta}`; a page of rows and a feed have lists for data, and more in meta. */
 function envelopeOf({ query, response = t.Unknown(), top, meta, envelope }: AnyRoute): TSchema {

@@ -20,6 +20,7 @@ export const unsubscribeRoutes = (parts: pages.UnsubscribePageParts): AnyRoute[]
   }),
   ...linkRows("/p/{token}", {
     titles: ["Show the page of a recipient's preferences", "Choose which mail to get"],
+    description: "The page posts its own form. The token in the address names the recipient.",
     limit: CHOICES_BYTES,
     show: (visit) => pages.showPreferences(parts, visit),
     answer: (visit, form) => pages.answerPreferences(parts, visit, form),
@@ -29,7 +30,7 @@ export const unsubscribeRoutes = (parts: pages.UnsubscribePageParts): AnyRoute[]
 interface LinkPage {
   /** Of GET, and of POST. */
   titles: [string, string]
-  description?: string
+  description: string
   limit: number
   show: (visit: pages.LinkVisit) => Promise<Response>
   answer: (visit: pages.LinkVisit, form: pages.FormFields) => Promise<Response>

@@ -82,14 +82,14 @@ export async function seen(method: string, path: string, answer: Response): Prom
  * its route does not list, a field that its schema does not name, a value outside of it.
  */
 export async function faultsOf(method: string, path: string, answer: Response): Promise<string[]> {
-  const is_bare = [101, 304].includes(answer.status) // a connection, or what the browser has already
+  const is_bare = [101, 302, 304].includes(answer.status) // a connection, or what is elsewhere already
   if (method === "HEAD" || method === "OPTIONS" || is_bare) return []
   const type = answer.headers.get("content-type")?.split(";")[0] ?? ""
   asked ??= published().then(lookups)
   const { rowOf, responseOf, judgeOf, failure } = await asked
   const row = rowOf(method, path)
   const at = `${method} ${row?.path ?? path} ${answer.status}`
-  if (!row && (type === "text/html" || BESIDE.test(path))) return [] // a page for people
+  if ((!row && type === "text/html") || BESIDE.test(path)) return [] // a page for people
   const told = row && responseOf(row, answer.status)
   const content = told?.content?.[type] ?? told?.content?.["*/*"]
   const schema = row ? content?.schema : failure
@@ -125,7 +125,8 @@ async function unpacked(answer: PackedAnswer): Promise<string> {
 const BESIDE = /^\/((t\/[oc]|assets)\/[^/]+|docs\/search-index|session(\/\w+)?)$/
 
 /** Headers of our own are published; those of the protocol are not listed one by one. */
-const OWN = /^(x-(?!content-type-options)|ratelimit|retry-after|idempotent|link$)/
+const OWN =
+  /^(x-(?!content-type-options|frame-options|robots-tag)|ratelimit|retry-after|idempotent|link$)/
 
 function untoldHeaders({ headers }: Response, told: Published): string[] {
   const known = Object.keys(told.headers ?? {}).map((name) => name.toLowerCase())

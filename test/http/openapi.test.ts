@@ -4,6 +4,7 @@ import { type AppParts, routeTable } from "../../src/app"
 import { codes, type ErrorCode } from "../../src/core/errors"
 import { type OpenApi, openApi } from "../../src/http/openapi"
 import { isDescribed } from "../../src/http/route"
+import { published } from "../harness/published"
 
 const table = routeTable({} as AppParts).filter(isDescribed)
 const description: OpenApi = JSON.parse(JSON.stringify(openApi(table, "1.2.3")))
@@ -116,9 +117,10 @@ describe("the description", () => {
     expect(names).toEqual(expect.arrayContaining([...wanted, ...more, ...rest]))
   })
 
-  test("has the addresses in mail, and no events of what is to come", () => {
+  test("has the addresses in mail, and no events of what is to come", async () => {
     const paths = Object.keys(description.paths)
     expect(paths).toEqual(expect.arrayContaining(["/u/{token}", "/p/{token}", "/t/o/{token}"]))
+    expect(Object.keys((await published()).paths)).toEqual(expect.arrayContaining(paths))
     expect(Object.keys(description.webhooks)).toContain("email.sent")
     expect(Object.keys(description.webhooks)).not.toContain("push.sent")
   })
