@@ -42,14 +42,14 @@ export function warningOfNearMisses(warnings: Problems): NoteUnknown {
 const plain = (name: string) => name.replace(/[-_ ]/g, "").toLowerCase()
 
 /** Of a short name, two letters are most of it. */
-const MOST_ERRORS = (name: string) => (name.length < 5 ? 1 : 2)
+const mostErrors = (name: string) => (name.length < 5 ? 1 : 2)
 
 function closeTo(name: string, offered: string[]): string | undefined {
   const [best] = offered
-    .filter((one) => Math.abs(one.length - name.length) <= MOST_ERRORS(name))
+    .filter((one) => Math.abs(one.length - name.length) <= mostErrors(name))
     .map((one) => ({ one, away: distance(name.toLowerCase(), one) }))
     .sort((a, b) => a.away - b.away)
-  return best && best.away <= MOST_ERRORS(name) ? best.one : undefined
+  return best && best.away <= mostErrors(name) ? best.one : undefined
 }
 
 /** Finds the fields of a value that the schema does not name, however deep. */
@@ -65,9 +65,9 @@ function walk(shape: Shape, value: unknown, path: string, note: NoteUnknown): vo
     if (items) value.forEach((item, at) => void walk(items, item, `${path}${at}.`, note))
     return
   }
-  for (const [name, inner] of Object.entries(value)) {
+  for (const name in value) {
     const known = fields ? fields.get(name) : values
-    if (known) walk(known, inner, `${path}${name}.`, note)
+    if (known) walk(known, value[name as never], `${path}${name}.`, note)
     else if (fields && !fields.has(name)) note(path, name, offered)
   }
 }
