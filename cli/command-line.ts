@@ -119,7 +119,10 @@ async function advised(failure: Failure, { flags, command }: RunState): Promise<
   if (!command || flags.dryRun) return failure
   if (failure.exit !== exits.unauthorized || command.name() === "setup") return failure
   const context = openContext(flags)
-  return withOtherKey(failure, context) ?? (await withSetup(failure, context))
+  const told = await withSetup(failure, context)
+  const other = otherKey(told, context)
+  if (!other) return told
+  return told.with({ hint: told === failure ? other : `${other}. Or: ${told.hint}` })
 }
 
 /** With what was not found, where the message does not say it: an argument, or the flag of its kind. */
@@ -133,16 +136,15 @@ function withNames(failure: Failure, command: Command): Failure {
   return failure.with({ message: `${failure.message.replace(/\.$/, "")}: ${unnamed.join(" ")}.` })
 }
 
-/** Where a profile has a key for the server that refused the given one. */
-function withOtherKey(failure: Failure, context: Context): Failure | undefined {
+/** The next step where a profile has a key for the server that refused the given one. */
+function otherKey(failure: Failure, context: Context): string | undefined {
   const { url, api_key, key_from, signed_in } = context.connection()
-  const is_wrong = api_key === null || failure.status === 401
+  const is_wrong = failure.status === 401 || (api_key === null && failure.code === "unauthorized")
   const name = is_wrong && !signed_in ? profileWithKey(url, environment) : undefined
   if (name === undefined || key_from?.startsWith("the profile")) return undefined
   const drop = key_from === "--api-key" ? "leave out" : "unset"
   const without = key_from === null ? "" : `${drop} ${key_from.split(" ")[0]}, and `
-  const hint = `${without}use the key of the profile ${name} with --profile ${quoted(name)}`
-  return failure.with({ hint })
+  return `${without}use the key of the profile ${name} with --profile ${quoted(name)}`
 }
 
 const isHelp = ({ code }: CommanderError) =>

@@ -333,21 +333,20 @@ async function silence(
   const reason = "code" in cause ? String(cause.code) : cause.message
   const unreachable = (message: string, hint?: string) =>
     new Failure(exits.unreachable, "unreachable", message, {
-      ...{ details: { url, reason }, ...(hint && { hint }) },
+      ...{ details: { url, named_by: url_from, reason }, ...(hint && { hint }) },
     })
-  const named = url_from === null ? "" : `, which ${url_from} names`
   const { hostname } = new URL(url)
-  if (reason === "ENOTFOUND") return unreachable(`There is no host ${hostname}${named}.`, WHICH)
+  if (reason === "ENOTFOUND") return unreachable(`There is no host ${hostname}.`, WHICH)
   const distrust = certificateFault(reason)
   if (distrust !== reason) {
     const hint = "name the file of its authority in NODE_EXTRA_CA_CERTS"
     return unreachable(`The certificate of ${url} is not trusted: ${distrust}.`, hint)
   }
   const other = reason === "ECONNREFUSED" ? undefined : await otherScheme(url)
-  if (!other) return unreachable(`No server answers at ${url}${named}.`)
+  if (!other) return unreachable(`No server answers at ${url}.`)
   const [wrong, right] = [url, other].map((one) => one.split(":")[0])
   return unreachable(
-    `${url}${named}: the server there speaks ${right}, not ${wrong}.`,
+    `The server at ${url} speaks ${right}, not ${wrong}.`,
     `its address is ${other}`,
   )
 }

@@ -41,7 +41,7 @@ export function startFailure(error: unknown, where: Settings): unknown {
   }
   if (isStorage(error, code)) {
     const details = { data_dir: where.data_dir }
-    const hint = error.name === "NoDatabase" ? whereServersRun() : HINTS[code]
+    const hint = error.name === "NoDatabase" ? whereServersRun() : HINTS[code || error.name]
     return new Failure(
       exits.storage,
       "storage",
@@ -116,6 +116,7 @@ const HINTS: Partial<Record<string, string>> = {
   EACCES: NOT_WRITABLE,
   EPERM: NOT_WRITABLE,
   ENOSPC: "free some space on that disk, then run the command again",
+  FolderInUse: "where that is `belfry up`, `belfry open` prints a link to it",
   ENOTDIR: "a part of this path is a file; name another folder",
 }
 

@@ -70,9 +70,9 @@ test("no server is 69, no key is 4, and both say what to do", async () => {
   expect(nobody.exit).toBe(69)
   expect(nobody.out).toContain("→ start a server with `belfry up`")
   const away = await belfry(["emails", "list"], { env: { BELFRY_URL: "http://127.0.0.1:1" } })
-  expect([away.exit, JSON.parse(away.err).error.message]).toEqual([
+  expect([away.exit, JSON.parse(away.err).error]).toMatchObject([
     69,
-    "No server answers at http://127.0.0.1:1, which BELFRY_URL names.",
+    { message: "No server answers at http://127.0.0.1:1.", details: { named_by: "BELFRY_URL" } },
   ])
   using api = new FakeApi()
   const keyless = await belfry(["emails", "list"], { env: { BELFRY_URL: api.url } })
@@ -219,7 +219,7 @@ test("an address with the wrong scheme, and one that refers elsewhere, names the
   using api = new FakeApi()
   const secure = api.url.replace("http:", "https:")
   const wrong = await read(["emails", "list", "--url", secure], at(api))
-  expect(wrong).toContain("the server there speaks http, not https. (unreachable)")
+  expect(wrong).toContain(`The server at ${secure} speaks http, not https. (unreachable)`)
   expect(wrong).toContain(`→ its address is ${api.url}`)
   const headers = { location: "https://mail.example.test/v1/emails" }
   api.answer("GET /v1/emails", { status: 301, headers })
