@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { writeFileSync } from "node:fs"
+import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
@@ -29,13 +29,8 @@ async function all(project: TestProject, noun: string) {
   return (body.data as Record<string, unknown>[]).reverse()
 }
 
-const MAILCHIMP =
-  '"Email Address","First Name","Last Name",TAGS,MEMBER_RATING,OPTIN_TIME,OPTIN_IP,LEID\r\n' +
-  'ann1@mailbox.test,Ann,"O\'Neil, Jr.","""VIP"",""Beta""",2,"2026-01-02 03:04:05",192.0.2.1,111\r\n' +
-  'bob1@mailbox.test,Bob,Müller,,2,"2026-01-02 03:04:05",,112\r\n'
-
-const PEOPLE =
-  "external_id;email;name\r\nu1;ann2@mailbox.test;Müller\r\nu2;bob2@mailbox.test;Größe\r\n"
+/** An export as it came. */
+const file = (name: string) => readFileSync(join(import.meta.dir, "../fixtures/moving-in", name))
 
 const twoPeople = [
   { external_id: "u1", email: "ann2@mailbox.test", name: "Müller" },
@@ -47,7 +42,7 @@ const sesTopics = (status: string) => [{ TopicName: "news", SubscriptionStatus: 
 test.each<[string, string | Uint8Array, object, object[]]>([
   [
     "Mailchimp's subscribed",
-    MAILCHIMP,
+    file("mailchimp.csv"),
     { created: 2, no_address: 0, unsubscribed: 0 },
     [
       {
@@ -130,19 +125,9 @@ test.each<[string, string | Uint8Array, object, object[]]>([
     { created: 1, unsubscribed: 1 },
     [{ external_id: "c-1", email: "ann@x.test", status: "unsubscribed" }],
   ],
-  ["a spreadsheet's, which names its separator", `sep=;\r\n${PEOPLE}`, { created: 2 }, twoPeople],
-  [
-    "windows-1252",
-    Buffer.from(PEOPLE, "latin1"),
-    { created: 2, encoding: "windows-1252" },
-    twoPeople,
-  ],
-  [
-    "UTF-16 with a mark",
-    Buffer.from(`\ufeff${PEOPLE}`, "utf16le"),
-    { created: 2, encoding: "utf-16le" },
-    twoPeople,
-  ],
+  ["a spreadsheet's, which names its separator", file("sep.csv"), { created: 2 }, twoPeople],
+  ["windows-1252", file("cp1252.csv"), { created: 2, encoding: "windows-1252" }, twoPeople],
+  ["UTF-16 with a mark", file("utf16le_bom.csv"), { created: 2, encoding: "utf-16le" }, twoPeople],
   [
     "addresses alone",
     "ann@x.test\nBen <Ben@x.test>\n\n",
@@ -160,10 +145,15 @@ const suppressed = (address: string, reason: string, note: string | null = null)
   ...{ address, reason, note, origin: "import" },
 })
 
-test.each<[string, string, object[]]>([
+test.each<[string, string | Uint8Array, object[]]>([
+  [
+    "Postmark's bounces",
+    file("sup_postmark.csv"),
+    [suppressed("pm1@x.example", "bounce", "2026-01-02")],
+  ],
   [
     "SendGrid's bounces",
-    'status,reason,email,created\n5.1.1,"550 5.1.1, user unknown",sg1@x.example,1700000000\n',
+    file("sup_sendgrid.csv"),
     [suppressed("sg1@x.example", "bounce", "2023-11-14: 550 5.1.1, user unknown")],
   ],
   [
