@@ -64,7 +64,7 @@ class ListReader {
     }
     if (char === ":" || char === ">") {
       this.#is_plain = false
-      if (char === ":" && at < this.#groups_end) this.#beginGroup()
+      if (char === ":" && at < this.#groups_end) this.#begin()
       else if (char === ":") this.#addText(char)
       return at + 1
     }
@@ -81,12 +81,6 @@ class ListReader {
       this.#addBare(word)
       if (this.#angle !== undefined) this.#is_plain = false // text behind the address
     }
-  }
-
-  /** The name of a group ends here. */
-  #beginGroup() {
-    this.#before = ""
-    this.#begin()
   }
 
   #addBare(text: string) {
@@ -154,8 +148,7 @@ class ListReader {
     else if (!is_empty) this.#addUnmarked()
     const is_name = this.#angle === undefined && !/[@"]/.test(name) && sign === ","
     const is_short = name.length <= MAX_BEFORE
-    this.#before = is_name && is_short && !has_address && !is_empty ? `${name}, ` : ""
-    this.#begin()
+    this.#begin(is_name && is_short && !has_address && !is_empty ? `${name}, ` : "")
   }
 
   /** Addresses among other words, without their brackets or commas. */
@@ -168,7 +161,9 @@ class ListReader {
     for (const email of emails) this.#mailboxes.push({ email, name: name ?? nameOf(this.#comment) })
   }
 
-  #begin() {
+  /** Behind a comma, or behind the name of a group. */
+  #begin(before = "") {
+    this.#before = before
     this.#phrase = ""
     this.#bare = ""
     this.#has_gap = false

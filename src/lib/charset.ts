@@ -37,7 +37,7 @@ const isNamed = (charset: string) => charset !== "" && charset !== "utf-8" && ch
 
 /** The label stands, unless html that names another charset fits it better. */
 function named(bytes: Buffer, charset: string, clues: TextClues): string {
-  if (charset.startsWith(ISO_2022)) return byEvidence(bytes, "", { nearby: () => japanese(bytes) })
+  if (charset.startsWith(ISO_2022)) return byEvidence(bytes, "", { nearby: () => charset })
   const text = decoded(bytes, charset)
   const other = clues.is_html && text.includes(LOST) ? charsetInHtml(bytes) : ""
   const better = isNamed(other) ? decoded(bytes, other) : text
@@ -51,7 +51,7 @@ function byEvidence(bytes: Buffer, charset: string, clues: TextClues): string {
   const read = text.replace(/[\0-\x7f\ufffd]+/g, "").length
   if (read > lost || (charset === "utf-8" && read > 0 && read * 4 >= lost)) return text
   const inside = clues.is_html ? charsetInHtml(bytes) : ""
-  if (inside !== "" && inside !== "utf-8") return decoded(bytes, inside)
+  if (inside !== "") return decoded(bytes, inside)
   const near = charset === LATIN ? "" : charsetOf(clues.nearby?.() ?? "")
   return decoded(bytes, isNamed(near) ? near : LATIN)
 }
@@ -96,33 +96,27 @@ const SEARCHED_BYTES = 64 * 1024
 const IN_HTML =
   /<(?:meta\b[^>]{0,500}?\bcharset|\?xml\b[^>]{0,100}?\bencoding)\s{0,20}=([^>]{1,60})/gi
 
-/** What html says of itself, far beyond the first 1,024 bytes, where browsers look. */
-function charsetInHtml(html: Buffer): string {
-  for (const [, label = ""] of html.toString("latin1", 0, SEARCHED_BYTES).matchAll(IN_HTML)) {
-    const charset = charsetOf(label)
-    if (charset !== "") return charset.startsWith("utf-") ? "utf-8" : charset // html in ASCII names it
-  }
-  return ""
-}
+/** What html says of itself, far beyond the first 1,024 bytes, where browsers look. It says so in ASCII. */
+const charsetInHtml = (html: Buffer): string =>
+  firstNamed(html, IN_HTML, (charset) => charset !== "" && !charset.startsWith("utf-"))
 
 /** The first charset that a message names anywhere and that says more than ASCII and UTF-8. It is looked for once. */
 export function charsetNear(message: Buffer): () => string {
   let found: string | undefined
   return () => {
-    found ??= firstNamed(message.toString("latin1", 0, SEARCHED_BYTES))
+    found ??= firstNamed(message, /\bcharset\s{0,20}=([^\r\n>]{1,60})/gi, isNamed)
     return found
   }
 }
 
-function firstNamed(text: string): string {
-  for (const [, label = ""] of text.matchAll(/\bcharset\s{0,20}=([^\r\n>]{1,60})/gi))
-    if (isNamed(charsetOf(label))) return label
-  return ""
+function firstNamed(bytes: Buffer, pattern: RegExp, isWanted: (charset: string) => boolean) {
+  const named = bytes.toString("latin1", 0, SEARCHED_BYTES).matchAll(pattern)
+  return named.map(([, label = ""]) => charsetOf(label)).find(isWanted) ?? ""
 }
 
 /** Of 8-bit bytes that somebody calls ISO-2022-JP. */
 const japanese = (bytes: Buffer): string =>
-  ["euc-jp", "shift_jis"].find((one) => !decoded(bytes, one).includes(LOST)) ?? ""
+  ["euc-jp", "shift_jis"].find((one) => !decoded(bytes, one).includes(LOST)) ?? LATIN
 
 /** Names in use that neither decoder knows, without `x-` and `cs`; the first that fits. `$1` is of the pattern. */
 const ALIASES: [RegExp, string][] = [
@@ -198,6 +192,7 @@ const decoders = new Map<string, TextDecoder | undefined>()
  */
 function decoded(bytes: Buffer, charset: string): string {
   if (charset === "hz") return fromHz(bytes.toString("latin1"))
+  if (charset.startsWith(ISO_2022)) return decoded(bytes, japanese(bytes))
   if (!decoders.has(charset)) decoders.set(charset, decoderOf(charset))
   return decoders.get(charset)?.decode(bytes) ?? iconv.decode(bytes, charset)
 }
@@ -264,9 +259,11 @@ const high = (piece: string): Buffer =>
     "latin1",
   )
 
-/** RFC 1843: GB2312 between braces, a tilde at a line's end joins lines. */
-const fromHz = (source: string): string =>
-  source.replace(/~\{((?:[^~]|~(?!\}))*)(?:~\}|$)|~(~|\r?\n)|[^~]+|~/g, (all, chinese, tilde) => {
-    if (chinese !== undefined) return decoded(high(chinese), "gb18030")
-    return tilde === undefined ? all : tilde.replace(/\s+/, "")
-  })
+/** RFC 1843: GB2312 between braces, as between two escapes; a tilde at a line's end joins lines. */
+const fromHz = (source: string): string => {
+  const signs: Record<string, string> = { "{": "\x1b$A", "}": "\x1b(B", "~": "~" }
+  return fromIso2022(
+    source.replace(/~([{}~]|\r?\n)/g, (_, sign) => signs[sign] ?? ""),
+    "",
+  )
+}

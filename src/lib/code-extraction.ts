@@ -114,7 +114,7 @@ const OTHER_CODES =
 const OTHER_CODE = new RegExp(`\\b(?:${OTHER_CODES})[- ]code\\b[^.!?\n]{0,20}$`, "i")
 
 const CODE_WORDS =
-  /\b(?:(?:pass|security|verification|confirmation|access|login|log-in|sign-?in|auth\w*|activation|one-time|single-use|2fa|mfa|otp)[ -]?(?:code|key|pin|number|password)|codes?|otp|passcode|one-time (?:password|pin)|pin|(?:bestätigungs|sicherheits|einmal|verifizierungs|zugangs|anmelde|prüf|aktivierungs)?(?:code|passwort|kennwort)|tan|código|codigo|codice|kode?n?|kod[ue]?|koodi|kód|clave|contraseña temporal|mot de passe|doğrulama|şifre|parool|κωδικός)(?![p{L}])|код|пароль|验证码|驗證碼|校验码|动态码|認証コード|確認コード|認証番号|인증 ?번호|인증 ?코드|رمز|קוד/
+  /\b(?:(?:pass|security|verification|confirmation|access|login|log-in|sign-?in|auth\w*|activation|one-time|single-use|2fa|mfa|otp)[ -]?(?:code|key|pin|number|password)|codes?|otp|passcode|one-time (?:password|pin)|pin|(?:bestätigungs|sicherheits|einmal|verifizierungs|zugangs|anmelde|prüf|aktivierungs)?(?:code|passwort|kennwort)|tan|código|codigo|codice|kode?n?|kod[ue]?|koodi|kód|clave|contraseña temporal|mot de passe|doğrulama|şifre|parool|κωδικός)(?![\p{L}])|код|пароль|验证码|驗證碼|校验码|动态码|認証コード|確認コード|認証番号|인증 ?번호|인증 ?코드|رمز|קוד/u
 const CODE_WORD = new RegExp(`(?<!\\b(?:${OTHER_CODES})[- ])${CODE_WORDS.source}`, "giu")
 
 const OTHER_NUMBER =

@@ -71,7 +71,7 @@ const STATUS_HEAD =
 
 /**
  * Damage in the rest of a report does not lose what it reports: the status part is found by its own
- * head. Of a report in which no part is marked off the body is text.
+ * head.
  */
 function withStatus(raw: Uint8Array, leaves: MailLeaf[]): MailLeaf[] {
   if (leaves.some(({ content_type }) => STATUS_TYPES.has(content_type))) return leaves
@@ -83,8 +83,7 @@ function withStatus(raw: Uint8Array, leaves: MailLeaf[]): MailLeaf[] {
     const part = bytes.subarray(at, end === -1 ? bytes.length : end)
     return [...leaves, ...readTree(part).leaves]
   }
-  const body = text.indexOf("\r\n\r\n")
-  return leaves.length > 0 || body === -1 ? leaves : readTree(bytes.subarray(body + 2)).leaves
+  return leaves
 }
 
 /** Of a report that is damaged. */
@@ -126,10 +125,7 @@ export const partOfType = (mail: SeenMail, types: ReadonlySet<string>): MailPart
 
 /** The beginning of a part as text, in its own charset, else UTF-8 where that fits. */
 export function textOfPart({ content, params }: MailPart): string {
-  let end = Math.min(content.length, MOST_TEXT_BYTES)
-  // Half a character of UTF-8 would make all of it look like another charset.
-  while (end < content.length && end > 0 && ((content[end] ?? 0) & 0xc0) === 0x80) end--
-  return textOf(content.subarray(0, end), params.charset)
+  return textOf(content.subarray(0, MOST_TEXT_BYTES), params.charset)
 }
 
 /** The header of a message that stands in text, such as the returned part of a report. */

@@ -45,7 +45,7 @@ function withoutQuotes(given: string[]): string[] {
     if (introduction > 0) {
       at += introduction
       // Where no line is marked as quoted, everything below is.
-      if (!QUOTED.test(nextLine(lines, at))) break
+      if (!QUOTED.test(lines[nextText(lines, at)] ?? "")) break
     } else {
       if (!QUOTED.test(line)) kept.push(given[at] ?? "")
       at++
@@ -54,22 +54,18 @@ function withoutQuotes(given: string[]): string[] {
   return kept
 }
 
-const nextLine = (lines: string[], from: number): string => {
+/** The place of the next line with text, behind up to three empty ones. */
+function nextText(lines: string[], from: number): number {
   let at = from
   while (at < from + 3 && lines[at]?.trim() === "") at++
-  return lines[at] ?? ""
+  return at
 }
 
 /** Lines behind which the older message stands to the end: its header, with or without a rule over it. */
 function endsReply(lines: string[], at: number): boolean {
   const line = lines[at] ?? ""
   if (SEPARATOR.test(line.slice(0, 200)) || isHeader(lines, at)) return true
-  return RULE.test(line) && isHeader(lines, at + 1 + blanks(lines, at + 1), true)
-}
-
-const blanks = (lines: string[], at: number) => {
-  const more = lines.slice(at, at + 3).findIndex((line) => line.trim() !== "")
-  return Math.max(0, more)
+  return RULE.test(line) && isHeader(lines, nextText(lines, at + 1), true)
 }
 
 const RULE = /^\s{0,3}[_=*~‐-―-]{3,200}\s*$/
@@ -204,7 +200,10 @@ function introductionAt(lines: string[], at: number): number {
     const said = joined.replace(/^-{2,12} (.+) -{2,12}$/, "$1:")
     if (!/[:：]$/.test(said)) continue
     const is_dated = DATED.test(said) && INTRODUCTIONS.some((one) => one.test(said))
-    if (is_dated || (NAMES_WRITER.test(said) && QUOTED.test(nextLine(lines, at + count))))
+    if (
+      is_dated ||
+      (NAMES_WRITER.test(said) && QUOTED.test(lines[nextText(lines, at + count)] ?? ""))
+    )
       return count
   }
   return 0

@@ -100,3 +100,9 @@ test.each([
 ])("the mark of %p decides", (hex, label, text) => {
   expect(textOf(Buffer.from(hex, "hex"), label)).toBe(text)
 })
+
+test("a charset of seven bits that the rest of the mail names has a near one of eight", () => {
+  const japanese = iconv.encode("日本語", "euc-jp")
+  expect(textOf(japanese, "", { nearby: () => "iso-2022-jp" })).toBe("日本語")
+  expect(textOf(latin1("\xfc"), "iso-2022-jp", { is_html: true })).toBe("ü")
+})
