@@ -34,13 +34,19 @@ function doers(command: Command, before = ""): string[] {
   })
 }
 
+/** What stdin holds where it is no password. */
+const INPUT: Record<string, string> = {
+  "emails batch": '[{"to":"a@b.c"}]',
+  "suppressions import": "a@b.c\n",
+}
+
 /** Runs one of them; gives what the server saw, after a look at its addresses. */
 async function requestsOf(name: string, words: readonly string[], as: "key" | "person") {
   using api = everything()
   const { env } = signedInHome(api.url, 600)
   const who = as === "key" ? ["--url", api.url, "--api-key", KEY] : []
   const flags = [...who, "--verbose", "--yes", "--timeout", "9s"]
-  const stdin = name === "emails batch" ? '[{"to":"a@b.c"}]' : `${PASSWORD}\n${PASSWORD}\n`
+  const stdin = INPUT[name] ?? `${PASSWORD}\n${PASSWORD}\n`
   const line = [...name.split(" "), ...words, ...flags]
   const own = as === "key" ? {} : env
   const { exit, err } = await belfry(line, { env: own, stdin })

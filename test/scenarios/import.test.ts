@@ -42,7 +42,7 @@ const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`
 const FAULTS = [
   { email: "no address" },
   { external_id: "external" },
-  { external_id: "" },
+  { external_id: "", email: "" },
   { more: ";a cell too many" },
 ]
 
