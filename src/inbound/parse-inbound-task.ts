@@ -4,12 +4,11 @@ import type { Mailbox } from "../lib/address"
 import { readAddressList } from "../lib/address-list"
 import { autoSubmitted, classify, type MailKind } from "../lib/auto-reply"
 import { returnedHeaders } from "../lib/dsn"
-import { countFields, encodedFields, hasLongHead } from "../lib/mail-text"
+import { encodedFields, hasLongHead } from "../lib/mail-text"
 import {
   contentOf,
   isFile,
   isTooComplex,
-  MAX_FIELDS,
   type MailLeaf,
   type MailTree,
   readTree,
@@ -74,8 +73,7 @@ export async function readInbound(given: InboundToRead): Promise<ReadMail> {
   const { mail, blobs_dir, mail_from, verdicts, whole } = given
   const blobs = blobsIn(blobs_dir)
   const raw = await wholeMail(mail)
-  const read: MailTree = whole ? readTree(raw) : { leaves: [], problem: "parts" }
-  const tree: MailTree = countFields(raw) > MAX_FIELDS ? { leaves: [], problem: "fields" } : read
+  const tree: MailTree = whole ? readTree(raw) : { leaves: [], problem: "parts" }
   const seen = seenMail(raw, tree, mail_from)
   const { headers, text, html } = seen
   const encoded = encodedFields(raw)

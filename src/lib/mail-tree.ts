@@ -139,9 +139,9 @@ function* partsOf(leaf: MailLeaf): Generator<Buffer> {
     for (const markOf of [() => boundary.trimEnd(), shownBoundary]) {
       const mark = markOf(body)
       let is_read = false
-      for (const part of mark ? partsBetween(body, mark) : []) {
-        is_read = true
-        yield part
+      for (const { begin, end, is_part } of mark ? piecesOf(body, Buffer.from(`--${mark}`)) : []) {
+        if (is_part) yield body.subarray(begin, end)
+        is_read ||= is_part
       }
       if (is_read) return
     }
@@ -153,22 +153,23 @@ const shownBoundary = (body: Buffer): string | undefined =>
   DELIMITER.exec(body.toString("latin1", 0, SEARCHED_BYTES))?.[1]?.trimEnd()
 
 /**
- * The parts between the delimiter lines (RFC 2046, 5.1.1). The last one may lack its end, and some come
- * behind the end.
+ * The pieces of a body before, between and behind its delimiter lines (RFC 2046, 5.1.1), by where they begin and
+ * end. The line end before a delimiter belongs to it. The last part may lack its end, and some come behind the end.
  */
-function* partsBetween(body: Buffer, boundary: string): Generator<Buffer> {
-  const delimiter = `--${boundary}`
-  let begin = -1
+export function* piecesOf(body: Buffer, delimiter: Buffer) {
+  let begin = 0
+  let is_part = false
   for (let at = body.indexOf(delimiter); at !== -1; at = body.indexOf(delimiter, at + 1)) {
     if (at > 0 && body[at - 1] !== 10) continue
     const line = body.indexOf("\r\n", at)
-    const rest = body.toString("latin1", at + delimiter.length, line === -1 ? body.length : line)
-    const is_last = /^--[ \t]*$/.test(rest)
-    if (!is_last && rest.trim() !== "") continue // a longer boundary that begins like this one
-    if (begin !== -1) yield body.subarray(begin, Math.max(begin, at - 2))
-    begin = is_last || line === -1 ? -1 : line + 2
+    const end = line === -1 ? body.length : line + 2
+    const rest = body.toString("latin1", at + delimiter.length, end).trim()
+    if (rest !== "" && rest !== "--") continue // a longer boundary that begins like this one
+    yield { begin, end: Math.max(begin, at - 2), is_part }
+    begin = end
+    is_part = rest === "" && line !== -1
   }
-  if (begin !== -1) yield body.subarray(begin)
+  yield { begin, end: body.length, is_part }
 }
 
 function leafOf(

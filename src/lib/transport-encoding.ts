@@ -1,5 +1,5 @@
 import { isAscii } from "node:buffer"
-import { contentOf, parameterized } from "./mail-tree"
+import { contentOf, parameterized, piecesOf } from "./mail-tree"
 import { base64Lines } from "./mime"
 
 const HEAD_END = "\r\n\r\n"
@@ -129,25 +129,12 @@ export function mapParts(
   boundary: string,
   replace: (piece: Buffer, is_part: boolean) => Buffer,
 ): Buffer {
-  const delimiter = Buffer.from(`--${boundary}`, "latin1")
   const pieces: Buffer[] = []
   let from = 0
-  let is_part = false
-  const close = (to: number) => pieces.push(replace(body.subarray(from, to), is_part))
-  for (let at = body.indexOf(delimiter); at !== -1; at = body.indexOf(delimiter, at + 1)) {
-    if (at > 0 && body[at - 1] !== 10) continue
-    const line = body.indexOf("\r\n", at)
-    const end = line === -1 ? body.length : line + 2
-    const rest = body.toString("latin1", at + delimiter.length, end).trim()
-    if (rest !== "" && rest !== "--") continue
-    // The line end before a delimiter belongs to it (RFC 2046, 5.1.1).
-    const before = Math.max(from, at - 2)
-    close(before)
-    pieces.push(body.subarray(before, end))
+  for (const { begin, end, is_part } of piecesOf(body, Buffer.from(`--${boundary}`, "latin1"))) {
+    pieces.push(body.subarray(from, begin), replace(body.subarray(begin, end), is_part))
     from = end
-    is_part = rest === ""
   }
-  close(body.length)
   return Buffer.concat(pieces)
 }
 
