@@ -7,7 +7,6 @@ import {
   leafText,
   type MailLeaf,
   type MailTree,
-  readTree,
 } from "./mail-tree"
 
 /** A leaf of the MIME tree with its decoded bytes. A message in the message stays whole. */
@@ -42,12 +41,12 @@ const MOST_TEXT_BYTES = 256 * 1024
 
 /**
  * The mail as its readers see it, from the raw message and its tree. Of a message that is too complex only
- * the header is known. Never throws.
+ * the header is known, and what it reports of a delivery. Never throws.
  */
 export function seenMail(raw: Uint8Array, tree: MailTree, envelope_from: string): SeenMail {
   const headers = headerLists(headerFields(raw))
-  const read = isTooComplex(tree) ? [] : tree.leaves.slice(0, MOST_PARTS)
-  const leaves = REPORT.test(firstOf(headers, "content-type")) ? withStatus(raw, read) : read
+  const read = tree.leaves.slice(0, MOST_PARTS)
+  const leaves = isTooComplex(tree) ? read.filter(isStatus) : read
   const bodies = leaves.filter((leaf) => !isFile(leaf))
   return {
     headers,
@@ -58,36 +57,13 @@ export function seenMail(raw: Uint8Array, tree: MailTree, envelope_from: string)
   }
 }
 
-const REPORT = /^multipart\/report\b/i
-
 /** RFC 3464 and RFC 6533. */
 export const STATUS_TYPES: ReadonlySet<string> = new Set([
   "message/delivery-status",
   "message/global-delivery-status",
 ])
 
-const STATUS_HEAD =
-  /^(?:[!-9;-~]+:[^\n]*\n(?:[ \t][^\n]*\n)*){0,20}?content-type:\s*message\/(?:global-)?delivery-status\b/im
-
-/**
- * Damage in the rest of a report does not lose what it reports: the status part is found by its own
- * head.
- */
-function withStatus(raw: Uint8Array, leaves: MailLeaf[]): MailLeaf[] {
-  if (leaves.some(({ content_type }) => STATUS_TYPES.has(content_type))) return leaves
-  const bytes = Buffer.from(raw.buffer, raw.byteOffset, Math.min(raw.byteLength, MOST_REPORT_BYTES))
-  const text = bytes.toString("latin1")
-  const at = text.search(STATUS_HEAD)
-  const end = text.indexOf("\r\n--", at)
-  if (at !== -1) {
-    const part = bytes.subarray(at, end === -1 ? bytes.length : end)
-    return [...leaves, ...readTree(part).leaves]
-  }
-  return leaves
-}
-
-/** Of a report that is damaged. */
-const MOST_REPORT_BYTES = 1024 * 1024
+const isStatus = ({ content_type }: MailLeaf): boolean => STATUS_TYPES.has(content_type)
 
 /** A NUL is no text on Postgres, and half a character is none anywhere. */
 export const storable = (text: string): string => text.replaceAll("\0", "").toWellFormed()
