@@ -186,7 +186,6 @@ const PATIENCE_MILLISECONDS = 2000
  * the next step is to set it up. Any other failure stays as it is.
  */
 async function withSetup(failure: Failure, context: Context): Promise<Failure> {
-  if (failure.exit !== exits.unauthorized) return failure
   const { url } = context.connection()
   try {
     const client = context.anonymous(url, PATIENCE_MILLISECONDS)

@@ -1,4 +1,5 @@
 import type { Action, Context } from "../lib/context"
+import type { ReadAs } from "../lib/decoded-text"
 import { exits, Failure, usage } from "../lib/errors"
 import { type FileFormat, formatNamed, mappingOf, rowsIn } from "../lib/file-columns"
 import {
@@ -116,22 +117,19 @@ async function look(
   const sample: Record<string, unknown>[] = []
   const counts = Object.fromEntries(Object.keys(TOLD).map((name) => [name, 0]))
   let [lines, refused] = [0, 0]
-  let encoding = "utf-8"
-  const text = textOf(path, (one) => {
-    encoding = one
-  })
-  for await (const one of linesIn(text)) {
+  const read: ReadAs = { encoding: "utf-8" }
+  for await (const one of linesIn(textOf(path, read))) {
     lines += 1
     if (one.refused !== undefined) refused += 1
     else count(counts, one)
     if (one.refused === undefined && sample.length < SHOWN) sample.push(one.fields)
   }
   const left_out = [...unread]
-  const found = { dry_run: true, lines, refused, ...counts, encoding, left_out, sample }
+  const found = { dry_run: true, lines, refused, ...counts, ...read, left_out, sample }
   await context.output.record(found, () =>
     [
       ...(left_out.length > 0 ? [`Columns that fill no field: ${namesOf(left_out)}`] : []),
-      `${lines} lines in ${encoding}, of which ${refused} cannot be read or have no id and no address. Nothing was sent.`,
+      `${lines} lines in ${read.encoding}, of which ${refused} cannot be read or have no id and no address. Nothing was sent.`,
       ...told(counts).map((one) => `${one}.`),
       "The server checks the other lines, and their values, when it imports them. The first ones:",
       ...sample.map((fields) => JSON.stringify(fields)),

@@ -1,7 +1,9 @@
 import { exits, Failure } from "./errors"
 
 /** What a text was read as: `windows-1252` where a byte of it is no UTF-8. */
-export type Encoding = "utf-8" | "utf-16le" | "utf-16be" | "windows-1252"
+export interface ReadAs {
+  encoding: "utf-8" | "utf-16le" | "utf-16be" | "windows-1252"
+}
 
 /** Enough to know UTF-16 by the zero bytes of its ASCII. */
 const HEAD_BYTES = 256
@@ -9,19 +11,19 @@ const HEAD_BYTES = 256
 /**
  * The text of bytes that come in pieces, without a byte order mark. The bytes decide the encoding: UTF-16 has a mark or
  * zero bytes, all other text is UTF-8, and each byte that is none stands for its character of windows-1252. So a file
- * that was joined of both keeps every letter. Calls `found` at the end. Throws exit 7 for what is no text.
+ * that was joined of both keeps every letter. `read` says at the end what it was. Throws exit 7 for what is no text.
  */
 export async function* textIn(
   bytes: AsyncIterable<Uint8Array>,
   name: string,
-  found?: (encoding: Encoding) => void,
+  read?: ReadAs,
 ): AsyncGenerator<string> {
   let head: Buffer | undefined = Buffer.alloc(0)
   let decoder: Decoder | undefined
   const decode = (piece: Uint8Array, is_last: boolean) => {
     decoder ??= decoderFor(piece)
     const text = decoder.decode(piece, is_last)
-    if (text === undefined || text.includes("\0")) throw noText(piece, name)
+    if (text === undefined || text.includes("\0")) throw noText(name)
     return head ? text.replace(/^\ufeff/, "") : text
   }
   for await (const piece of bytes) {
@@ -31,20 +33,16 @@ export async function* textIn(
     head = undefined
   }
   yield decode(head ?? new Uint8Array(), true)
-  if (decoder) found?.(decoder.encoding)
+  if (decoder && read) read.encoding = decoder.encoding
 }
 
-function noText([first, second]: Uint8Array, name: string): Failure {
-  const is_packed = (first === 0x50 && second === 0x4b) || (first === 0x1f && second === 0x8b)
-  const hint = is_packed
-    ? "it is an archive or a spreadsheet: unpack it, or save it as CSV"
-    : "save it as UTF-8"
+function noText(name: string): Failure {
+  const hint = "save it as UTF-8; unpack an archive, and save a spreadsheet as CSV"
   const message = `FILE: ${name} is no text in UTF-8, UTF-16 or windows-1252.`
   return new Failure(exits.invalid, "invalid_text", message, { hint })
 }
 
-interface Decoder {
-  encoding: Encoding
+interface Decoder extends ReadAs {
   /** None for bytes that are no text. */
   decode(piece: Uint8Array, is_last: boolean): string | undefined
 }

@@ -1,4 +1,4 @@
-import { type CsvRecord, LONGEST_RECORD, linesIn, plainCell, recordsIn } from "./csv"
+import { type CsvRecord, linesIn, plainCell, recordsIn } from "./csv"
 import { exits, Failure, usage } from "./errors"
 import { type ObjectText, objectsIn, parseObject } from "./json-texts"
 
@@ -39,8 +39,8 @@ export const formatNamed = (path: string): FileFormat | undefined =>
   /\.(ndjson|jsonl)$/i.test(path) ? "ndjson" : undefined
 
 /**
- * The rows of a file, with the fields that they fill. Without a format, a file that begins with a bracket is JSON.
- * Throws exit 7 where two columns hold one field that must not be guessed, and where none holds a key.
+ * The rows of a file, with the fields that they fill. Without a format, a file is JSON where its first piece begins with
+ * a bracket. Throws exit 7 where two columns hold one field that must not be guessed, and where none holds a key.
  */
 export async function* rowsIn(
   pieces: AsyncIterable<string>,
@@ -48,12 +48,7 @@ export async function* rowsIn(
   format?: FileFormat,
 ): AsyncGenerator<FileRow> {
   const rest = pieces[Symbol.asyncIterator]()
-  let head = ""
-  while (head.trimStart() === "" && head.length <= LONGEST_RECORD) {
-    const { value, done } = await rest.next()
-    if (done) break
-    head += value
-  }
+  const head: string = (await rest.next()).value ?? ""
   const whole = joined(head, rest)
   const usual = usualNames(known)
   const is_json = format === undefined ? /^\s*[{[]/.test(head) : format !== "csv"

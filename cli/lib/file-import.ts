@@ -12,7 +12,7 @@ import {
 } from "node:fs"
 import type { Context } from "./context"
 import { csvLine } from "./csv"
-import { type Encoding, textIn } from "./decoded-text"
+import { type ReadAs, textIn } from "./decoded-text"
 import { type Exit, exits, Failure, isPassing, isSilence, usage } from "./errors"
 import type { OptionWords } from "./field-flags"
 import { readFileIn, writeFileIn } from "./folder-files"
@@ -101,11 +101,8 @@ export async function importLines(context: Context, file: FileImport): Promise<E
   requireWritable(files, at)
   if (at.failed === 0) removeFile(files.errors)
   if (known) await context.output.note(`the import continues after line ${at.lines}`)
-  let encoding = "utf-8"
-  const text = textOf(file.path, (one) => {
-    encoding = one
-  })
-  for await (const chunk of chunksOf(file.lines(text), at.lines)) {
+  const read: ReadAs = { encoding: "utf-8" }
+  for await (const chunk of chunksOf(file.lines(textOf(file.path, read)), at.lines)) {
     const own = chunk.flatMap((one): RefusedLine[] =>
       one.refused ? [{ ...one, code: "not_imported", message: one.refused }] : [],
     )
@@ -121,9 +118,9 @@ export async function importLines(context: Context, file: FileImport): Promise<E
   if (files.progress !== undefined) rmSync(files.progress, { force: true })
   const { counts, failed } = at
   const errors = failed > 0 ? files.errors : null
-  await context.output.record({ ...counts, failed, errors, encoding }, () => {
+  await context.output.record({ ...counts, failed, errors, ...read }, () => {
     const { paint } = context
-    const read_as = encoding === "utf-8" ? "" : ` (read as ${encoding})`
+    const read_as = read.encoding === "utf-8" ? "" : ` (read as ${read.encoding})`
     const done = `${paint.green("✓")} ${file.done(counts)}${read_as}`
     return errors ? `${done}\n${paint.red("✗")} ${failed} refused: see ${errors}` : done
   })
@@ -282,8 +279,8 @@ function keep(path: string, at: ImportProgress): void {
 }
 
 /** The text of a file, or of stdin for `-`, in pieces. Throws exit 66 or 74, and exit 7 for what is no text. */
-export const textOf = (path: string, found?: (encoding: Encoding) => void) =>
-  textIn(path === "-" ? Bun.stdin.stream() : bytesOf(path), path, found)
+export const textOf = (path: string, read?: ReadAs) =>
+  textIn(path === "-" ? Bun.stdin.stream() : bytesOf(path), path, read)
 
 async function* bytesOf(path: string): AsyncGenerator<Buffer> {
   try {
@@ -324,7 +321,7 @@ export async function patiently<Answer>(
     } catch (error) {
       if (!(error instanceof Failure) || !(isPassing(error) || isSilence(error))) throw error
       const is_last = error.status === 429 ? limits++ === most_limits : tries++ === MOST_TRIES
-      if (is_last) throw withHint(error, hint)
+      if (is_last) throw error.with({ hint })
       const after = Number(error.details.retry_after)
       const wait = Number.isFinite(after) ? after * 1000 : 500 * 2 ** tries
       const ms = Math.min(LONGEST_WAIT_MS, Math.max(100, wait))
@@ -333,6 +330,3 @@ export async function patiently<Answer>(
     }
   }
 }
-
-const withHint = ({ exit, code, message, details, status }: Failure, hint: string) =>
-  new Failure(exit, code, message, { details, hint, ...(status !== undefined && { status }) })

@@ -1,5 +1,6 @@
 import { LONGEST_RECORD, type TextLine } from "./csv"
 import { exits, Failure } from "./errors"
+import { isObject } from "./input"
 
 /** Names that services give to the list of an answer. */
 const LISTS =
@@ -87,9 +88,8 @@ export function parseObject(text: string): ParsedObject {
   const refused = "The line is not a JSON object."
   try {
     const value: unknown = JSON.parse(text, look as (name: string, value: unknown) => unknown)
-    if (typeof value !== "object" || value === null || Array.isArray(value)) return { refused }
-    if (!is_exact) return { refused: INEXACT }
-    return { object: value as Record<string, unknown>, refused: "" }
+    if (!isObject(value)) return { refused }
+    return is_exact ? { object: value, refused: "" } : { refused: INEXACT }
   } catch {
     return { refused }
   }

@@ -152,9 +152,9 @@ function sourceIn(name: string, { session, data_dir }: Profile): string {
 /** The first profile with a key or a sign-in for the server at this address. */
 export function profileWithKey(url: string, environment: Environment): string | undefined {
   const { current, profiles } = readProfiles(profilesPath(environment))
-  const fits = ([, one]: [string, Profile]) =>
-    sameServer(one.url, url) && Boolean(one.session || one.api_key)
-  const names = Object.entries(profiles).flatMap((entry) => (fits(entry) ? [entry[0]] : []))
+  const names = Object.entries(profiles)
+    .filter(([, one]) => sameServer(one.url, url) && (one.session || one.api_key))
+    .map(([name]) => name)
   return names.find((name) => name === current) ?? names[0]
 }
 

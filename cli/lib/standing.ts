@@ -12,15 +12,10 @@ export const STANDING_FIELDS = {
   "metadata.topic_preferences": ["topicpreferences"],
 }
 
-/** The strictest first. */
-const WORDS: readonly [Standing, RegExp][] = [
-  ["blocked", /^(block(list)?ed|blacklisted|cleaned|bounced|complained|suppressed|[45]\.\d\.\d+)$/],
-  [
-    "unsubscribed",
-    /^(unsubscribed|disabled|opt(ed)?out|pending|unconfirmed|nonsubscribed|transactional|archived|inactive)$/,
-  ],
-  ["active", /^(active|enabled|subscribed|confirmed)$/],
-]
+const BLOCKED = /^(block(list)?ed|blacklisted|cleaned|bounced|complained|suppressed|[45]\.\d\.\d+)$/
+const UNSUBSCRIBED =
+  /^(unsubscribed|disabled|opt(ed)?out|pending|unconfirmed|nonsubscribed|transactional|archived|inactive)$/
+const ACTIVE = /^(active|enabled|subscribed|confirmed)$/
 
 /**
  * What a row says: the strictest of its fields. People that never confirmed, or only bought something, did not ask
@@ -28,17 +23,15 @@ const WORDS: readonly [Standing, RegExp][] = [
  */
 export function standingOf(values: ReadonlyMap<string, unknown>): Standing | undefined {
   const topics = values.get("metadata.topic_preferences")
-  const said = [
-    plainWord(values.get("status")),
-    YES.test(`${values.get("subscribed")}`) ? "subscribed" : "",
-    NO.test(`${values.get("subscribed")}`) ? "unsubscribed" : "",
-    YES.test(`${values.get("unsubscribed")}`) ? "unsubscribed" : "",
-    NO.test(`${values.get("unsubscribed")}`) ? "subscribed" : "",
-    values.get("unsubscribed_at") || values.get("unsubscribe_reason") ? "unsubscribed" : "",
-    values.get("cleaned_at") ? "cleaned" : "",
-    Array.isArray(topics) && topics.length > 0 && topics.every(isOptOut) ? "unsubscribed" : "",
-  ]
-  return WORDS.find(([, words]) => said.some((word) => words.test(word)))?.[0]
+  const word = plainWord(values.get("status"))
+  const says = (field: string, answer: RegExp) => answer.test(`${values.get(field)}`)
+  if (BLOCKED.test(word) || values.get("cleaned_at")) return "blocked"
+  if (UNSUBSCRIBED.test(word) || says("subscribed", NO) || says("unsubscribed", YES))
+    return "unsubscribed"
+  if (values.get("unsubscribed_at") || values.get("unsubscribe_reason")) return "unsubscribed"
+  if (Array.isArray(topics) && topics.length > 0 && topics.every(isOptOut)) return "unsubscribed"
+  if (ACTIVE.test(word) || says("subscribed", YES) || says("unsubscribed", NO)) return "active"
+  return undefined
 }
 
 /** Without case, spaces, hyphens and underscores. */

@@ -380,12 +380,12 @@ function guess(
   shown = (one: string) => one,
 ): string {
   const best = nearest(name, among)
-  if (best?.is_near) return `; did you mean ${shown(best.text)}?`
+  if (best !== undefined) return `; did you mean ${shown(best)}?`
 
   const sectionOf = (text: string) => text.split(separator, 1)[0] ?? ""
   const in_sections = among.filter((one) => one.includes(separator))
   const section = nearest(sectionOf(name), in_sections.map(sectionOf))
-  if (!section?.is_near) return ""
-  const members = in_sections.filter((one) => sectionOf(one) === section.text)
+  if (section === undefined) return ""
+  const members = in_sections.filter((one) => sectionOf(one) === section)
   return `; did you mean ${members.slice(0, MOST_MEMBERS).map(shown).join(", ")}?`
 }

@@ -202,7 +202,7 @@ export function askedTypes(list: string): string[] {
 
 export function noSuchType(unknown: string): string {
   const near = nearest(unknown, NAMES)
-  return `There is no event type ${unknown}.${near?.is_near ? ` The nearest is ${near.text}.` : ""}`
+  return `There is no event type ${unknown}.${near ? ` The nearest is ${near}.` : ""}`
 }
 
 const NAMES = eventTypes.map(({ type }) => type)

@@ -123,7 +123,7 @@ interface Context {
 interface State extends Admission {
   id: string
   /** Near misses among the fields of the request. */
-  warnings?: Problems
+  warnings: Problems
   error_code?: ErrorCode
 }
 
@@ -156,7 +156,8 @@ class RequestHandler {
     const started = monotonic()
     this.#options.traffic.note()
     const ip = this.#addressOf(request, server)
-    const state: State = { route, request, params, id: requestId(request), ip }
+    const own = { id: requestId(request), warnings: new Problems() }
+    const state: State = { route, request, params, ip, ...own }
     const response = await this.#respond(state, server)
     if (!route.unlogged) this.#note(state, response.status, monotonic() - started)
     return response
@@ -168,20 +169,14 @@ class RequestHandler {
       const answer = await withDeadline(this.#time_limit_ms, (signal) => this.#run(state, signal))
       if (answer instanceof Upgrade) return this.#switch(state, answer, server)
       const area = isResendClient(request) ? resendArea(pathOf(request)) : undefined
-      const beside = { warnings: state.warnings?.list ?? [], area }
+      const beside = { warnings: state.warnings.list, area }
       return respond(answer, route.status[0], id, headersOf(state), beside)
     } catch (thrown) {
       state.quota ??= this.#limits.see(ip) // without a caller, the headers tell the window of the address
       const error = asApiError(thrown, id, request.method)
       state.error_code = error.code
-      const { page } = route
-      const warnings = state.warnings?.list ?? []
-      const told = {
-        method: request.method,
-        path: pathOf(request),
-        warnings,
-        ...(page && { page }),
-      }
+      const own = { warnings: state.warnings.list, page: route.page }
+      const told = { method: request.method, path: pathOf(request), ...own }
       return respondError(error, id, headersOf(state), told)
     }
   }
@@ -223,7 +218,7 @@ class RequestHandler {
     const path = pathOf(request)
     const headers = path.startsWith("/v1") ? quotaHeaders(this.#limits.see(ip)) : {}
     const page = asksForPage(request) ? this.#options.absent_page : undefined
-    return respondError(error, requestId(request), headers, { path, ...(page && { page }) })
+    return respondError(error, requestId(request), headers, { path, page })
   }
 
   /** Undefined where the browser asks for nothing that a page may do. */
@@ -292,8 +287,7 @@ class RequestHandler {
       ? idempotency.claimOf(claiming, this.#options.secrets)
       : undefined
     const { value: raw } = body
-    state.warnings = new Problems()
-    const run = (own: Unread) => handle(route, own, raw, state.warnings as Problems)
+    const run = (own: Unread) => handle(route, own, raw, state.warnings)
     if (!claim) return run({ ...call, claim })
 
     this.#running.begin(claim)

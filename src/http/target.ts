@@ -92,12 +92,6 @@ export function shownPath({ path, credentials = [] }: Declared, given: string): 
   return parts.map((part, at) => (isCredential(names[at]) ? names[at] : part)).join("/")
 }
 
-/** As `shownPath`, for a path that no route answers: one that begins like a route's is masked. */
-export function shownAnyway(routes: readonly Declared[], given: string): string {
-  const route = routes.find((one) => beginsLike(one, given.split("/")))
-  return route ? shownPath(route, given) : given
-}
-
 /** Whether a path is that of the route as far as its first credential. */
 function beginsLike({ path, credentials = [] }: Declared, parts: string[]): boolean {
   const names = path.split("/")
@@ -115,11 +109,11 @@ const shapesOf = (routes: AnyRoute[]) =>
 
 /** Methods that a literal path does not have, and a path with a parameter in its place has: the literal wins. */
 export function hiddenByLiterals(routes: AnyRoute[]) {
-  const open = shapesOf(routes).filter(({ parameters }) => parameters > 0)
+  const shapes = shapesOf(routes)
   return [...Map.groupBy(routes, ({ path }) => path)].flatMap(([path, rows]) => {
-    const own = new Set(rows.map(({ method }) => method))
-    const others = open.filter((one) => one.path !== path && one.shape.test(path))
-    return others.filter(({ method }) => !own.has(method)).map(({ method }) => ({ method, path }))
+    const own = rows.map(({ method }) => method)
+    const others = shapes.filter((one) => one.shape.test(path) && !own.includes(one.method))
+    return others.map(({ method }) => ({ method, path }))
   })
 }
 
@@ -132,7 +126,8 @@ export function absence(routes: AnyRoute[]) {
     const fewest = Math.min(...found.map(({ parameters }) => parameters))
     const literal = found.filter(({ parameters }) => parameters === fewest)
     const allowed = literal.map(({ method }) => method)
-    const shown = shownAnyway(routes, pathname)
+    const like = routes.find((one) => beginsLike(one, pathname.split("/")))
+    const shown = like ? shownPath(like, pathname) : pathname
     if (allowed.length === 0)
       return new ApiError(
         "not_found",

@@ -1,6 +1,6 @@
 import type { TObject, TSchema } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
-import { distance } from "../lib/text"
+import { nearest } from "../lib/text"
 import { oncePer } from "../store/cached"
 import { NOT_OFFERED } from "./field-schemas"
 
@@ -31,7 +31,8 @@ export function warningOfNearMisses(warnings: Problems): NoteUnknown {
   let left = MOST_LOOKED_AT
   return (path, name, offered) => {
     if (name.length > LONGEST_NAME || left-- <= 0) return
-    const meant = offered.find((one) => plain(one) === plain(name)) ?? closeTo(name, offered)
+    const same = offered.find((one) => plain(one) === plain(name))
+    const meant = same ?? nearest(name.toLowerCase(), offered)
     if (meant === undefined) return
     const message = `There is no field ${name}, so it was ignored. Did you mean ${meant}?`
     warnings.add(path + name, "unknown_field", message)
@@ -40,17 +41,6 @@ export function warningOfNearMisses(warnings: Problems): NoteUnknown {
 
 /** `replyTo`, `reply-to` and `Reply_To` mean `reply_to`. */
 const plain = (name: string) => name.replace(/[-_ ]/g, "").toLowerCase()
-
-/** Of a short name, two letters are most of it. */
-const mostErrors = (name: string) => (name.length < 5 ? 1 : 2)
-
-function closeTo(name: string, offered: string[]): string | undefined {
-  const [best] = offered
-    .filter((one) => Math.abs(one.length - name.length) <= mostErrors(name))
-    .map((one) => ({ one, away: distance(name.toLowerCase(), one) }))
-    .sort((a, b) => a.away - b.away)
-  return best && best.away <= mostErrors(name) ? best.one : undefined
-}
 
 /** Finds the fields of a value that the schema does not name, however deep. */
 export function eachUnknown(schema: TSchema, value: unknown, note: NoteUnknown): void {

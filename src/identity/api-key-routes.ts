@@ -22,7 +22,7 @@ const named_scopes = SCOPES.filter((scope) => scope !== "*")
 const scopeText = ruledText({}, (scope) => {
   if (isScope(scope)) return undefined
   const near = nearest(scope, named_scopes)
-  const hint = near?.is_near ? ` The nearest is ${near.text}.` : ""
+  const hint = near ? ` The nearest is ${near}.` : ""
   return ["invalid", `There is no scope ${scope}.${hint}`]
 })
 

@@ -47,24 +47,18 @@ const MOST_SHOWN = 64
 /** The beginning of a name that a request gives, to show in an error. */
 export const shortened = (name: string): string => name.slice(0, MOST_SHOWN).toWellFormed()
 
-interface Nearest {
-  text: string
-  /** Whether it is close enough to be what was meant. */
-  is_near: boolean
-}
-
-const MOST_TYPING_ERRORS = 2
-
-/** The text with the fewest typing errors; undefined only for an empty list. */
-export function nearest(name: string, among: readonly string[]): Nearest | undefined {
+/** The text with the fewest typing errors; none where it has so many that something else is meant. */
+export function nearest(name: string, among: readonly string[]): string | undefined {
+  const most = name.length < 5 ? 1 : 2 // of a short name, two letters are most of it
   const [best] = among
+    .filter((text) => Math.abs(text.length - name.length) <= most)
     .map((text) => ({ text, away: distance(name, text) }))
     .sort((a, b) => a.away - b.away)
-  return best && { text: best.text, is_near: best.away <= MOST_TYPING_ERRORS }
+  return best && best.away <= most ? best.text : undefined
 }
 
 /** Letters that were left out, added, replaced or turned round with their neighbour; one row at a time. */
-export function distance(a: string, b: string): number {
+function distance(a: string, b: string): number {
   let before: number[] = []
   let row = Array.from({ length: b.length + 1 }, (_, column) => column)
   for (let i = 1; i <= a.length; i++) {

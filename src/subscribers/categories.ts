@@ -68,7 +68,7 @@ export const UNKNOWN_CATEGORY = "unknown_category"
 export function noSuchCategory(slug: string, known: Iterable<string>): string {
   const name = shortened(slug)
   const near = nearest(name, [...known])
-  const hint = near?.is_near ? ` The nearest is ${near.text}.` : ""
+  const hint = near ? ` The nearest is ${near}.` : ""
   return `The project has no category ${JSON.stringify(name)}.${hint} GET /v1/subscribers/categories lists all.`
 }
 

@@ -1,17 +1,13 @@
 import { expect, test } from "bun:test"
-import { type Encoding, textIn } from "../../cli/lib/decoded-text"
+import { type ReadAs, textIn } from "../../cli/lib/decoded-text"
 
 async function read(bytes: Uint8Array, length: number) {
   async function* pieces() {
     for (let at = 0; at < bytes.length; at += length) yield bytes.subarray(at, at + length)
   }
-  let found: Encoding | undefined
-  const texts = await Array.fromAsync(
-    textIn(pieces(), "text", (encoding) => {
-      found = encoding
-    }),
-  )
-  return [texts.join(""), found]
+  const found: ReadAs = { encoding: "utf-8" }
+  const texts = await Array.fromAsync(textIn(pieces(), "text", found))
+  return [texts.join(""), found.encoding]
 }
 
 const TEXT = "email;name\nann@x.test;Grüße 日本 😀 € “x”\n"
@@ -19,7 +15,7 @@ const WEST = "email;name\nann@x.test;Grüße\n"
 const swapped = (bytes: Buffer) => Buffer.from(bytes).swap16()
 const latin = (text: string) => Buffer.from(text, "latin1")
 
-test.each<[string, Uint8Array, string, Encoding]>([
+test.each<[string, Uint8Array, string, ReadAs["encoding"]]>([
   ["UTF-8", Buffer.from(TEXT), TEXT, "utf-8"],
   ["UTF-8 with a mark", Buffer.from(`\ufeff${TEXT}`), TEXT, "utf-8"],
   ["UTF-16", Buffer.from(TEXT, "utf16le"), TEXT, "utf-16le"],
