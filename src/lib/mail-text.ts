@@ -47,7 +47,7 @@ export function splitHead(part: Buffer, { is_part, nearby }: HeadPlace): MailHea
   for (const [at, line] of lines.entries()) {
     const open = fields.at(-1)
     const [, name, value] = is_field.test(line) ? (FIELD.exec(line) ?? []) : []
-    if (open && continues(open[1], line)) open[1] += line
+    if (open && continues(lines[at - 1], line)) open[1] += line
     else if (name !== undefined) fields.push([name.toLowerCase(), value ?? ""])
     else if (at > last) {
       body = offset
@@ -73,8 +73,9 @@ function lastField(lines: string[], form: RegExp): number {
   return before.findLastIndex((line) => form.test(line))
 }
 
-const continues = (value: string, line: string): boolean =>
-  /^[ \t]/.test(line) || (PARAMETER_LINE.test(line) && value.trimEnd().endsWith(";"))
+/** The line before is looked at, not the value: that grows with each line. */
+const continues = (before: string | undefined, line: string): boolean =>
+  /^[ \t]/.test(line) || (PARAMETER_LINE.test(line) && before?.trimEnd().endsWith(";") === true)
 
 /** ASCII without escapes, which may be those of ISO-2022. */
 const PLAIN = /^[\0-\x1a\x1c-\x7f]*$/
@@ -116,7 +117,8 @@ const WORDS = new RegExp(`${ENCODED_WORD}(?:[ \\t]*${ENCODED_WORD.replace(GROUPS
 
 /**
  * RFC 2047. Neighbours of one charset are joined before decoding, because some mailers split a
- * character between two words, and others the base64 of one.
+ * character between two words, and others the base64 of one. A line end in a word
+ * becomes a space, so that nobody writes it into another header.
  */
 export const decodeWords = (text: string): string =>
   text.replace(WORDS, (run) => {
@@ -135,7 +137,8 @@ export const decodeWords = (text: string): string =>
       if (last?.charset === charset) last.bytes.push(bytes)
       else parts.push({ charset, bytes: [bytes] })
     }
-    return parts.map(({ charset, bytes }) => textOf(Buffer.concat(bytes), charset)).join("")
+    const text = parts.map(({ charset, bytes }) => textOf(Buffer.concat(bytes), charset)).join("")
+    return text.replace(/[\r\n\0]+/g, " ")
   })
 
 function fromQ(payload: string): Buffer {
@@ -148,6 +151,10 @@ function fromQ(payload: string): Buffer {
 
 const CR = 13
 const LF = 10
+
+/** Whether CRLF stands before that place. A search from LF to CRLF would look at the rest each time. */
+export const endsLine = (bytes: Uint8Array, at: number): boolean =>
+  bytes[at - 1] === LF && bytes[at - 2] === CR
 
 /** The same text with every CR, LF and CRLF as CRLF (RFC 5322, 2.3). */
 export const canonical = (text: string): string => text.replace(/\r\n?|\n/g, "\r\n")

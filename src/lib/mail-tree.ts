@@ -1,5 +1,5 @@
 import { charsetNear, textOf } from "./charset"
-import { decodeWords, fieldOf, splitHead } from "./mail-text"
+import { canonical, decodeWords, endsLine, fieldOf, splitHead } from "./mail-text"
 
 /** Deeper or larger messages are made to hurt: no mail program writes them (contract 22, section 2). */
 export const MAX_DEPTH = 50
@@ -93,9 +93,9 @@ function readMultipart(leaf: MailLeaf, place: PartPlace, tree: MailTree) {
     if (isTooComplex(tree)) return
   }
   const parts = tree.leaves.slice(before)
-  if (!parts.every(isBlank) || (parts.length > 0 ? !hasOtherMarks(leaf) : isBlank(leaf))) return
+  if (parts.length > 0 && !(parts.every(isBlank) && hasOtherMarks(leaf))) return
   tree.problem ??= "unmarked"
-  tree.leaves.push({ ...leaf, content_type: "text/plain" })
+  if (!isBlank(leaf)) tree.leaves.push({ ...leaf, content_type: "text/plain" })
 }
 
 const isBlank = ({ encoded }: MailLeaf): boolean => !encoded.some((byte) => byte > 32)
@@ -112,9 +112,12 @@ function hasOtherMarks({ encoded, params }: MailLeaf): boolean {
 const DIGEST = "multipart/digest"
 const MESSAGE = "message/rfc822"
 
+/** The body is searched for each of them. */
+const MOST_TYPES = 10
+
 /** Of two fields the one whose boundary occurs. */
 function typeOf(fields: MailLeaf["fields"], body: Buffer, fallback: string): Parameterized {
-  const types = fields.filter(([name]) => name === "content-type")
+  const types = fields.filter(([name]) => name === "content-type").slice(0, MOST_TYPES)
   const all = types.map(([, value]) => parameterized(value))
   const marks = ({ params }: Parameterized) =>
     params.boundary && body.includes(`--${params.boundary}`)
@@ -133,9 +136,8 @@ const SEARCHED_BYTES = 64 * 1024
  */
 function* partsOf(leaf: MailLeaf): Generator<Buffer> {
   const { boundary = "" } = leaf.params
-  for (const bytesOf of [() => leaf.encoded, contentOf]) {
-    const bytes = bytesOf(leaf)
-    const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  for (const bodyOf of [asItStands, decodedLines]) {
+    const body = bodyOf(leaf)
     for (const markOf of [() => boundary.trimEnd(), shownBoundary]) {
       const mark = markOf(body)
       let is_read = false
@@ -149,6 +151,13 @@ function* partsOf(leaf: MailLeaf): Generator<Buffer> {
   }
 }
 
+const asItStands = ({ encoded }: MailLeaf): Buffer =>
+  Buffer.from(encoded.buffer, encoded.byteOffset, encoded.byteLength)
+
+/** What is encoded may have any line ends. */
+const decodedLines = (leaf: MailLeaf): Buffer =>
+  Buffer.from(canonical(contentOf(leaf).toString("latin1")), "latin1")
+
 const shownBoundary = (body: Buffer): string | undefined =>
   DELIMITER.exec(body.toString("latin1", 0, SEARCHED_BYTES))?.[1]?.trimEnd()
 
@@ -160,7 +169,7 @@ export function* piecesOf(body: Buffer, delimiter: Buffer) {
   let begin = 0
   let is_part = false
   for (let at = body.indexOf(delimiter); at !== -1; at = body.indexOf(delimiter, at + 1)) {
-    if (at > 0 && body[at - 1] !== 10) continue
+    if (at > 0 && !endsLine(body, at)) continue
     const line = body.indexOf("\r\n", at)
     const end = line === -1 ? body.length : line + 2
     const rest = body.toString("latin1", at + delimiter.length, end).trim()
@@ -291,11 +300,12 @@ export function contentOf({ encoding, encoded }: Pick<MailLeaf, "encoding" | "en
   return encoding === "quoted-printable" ? fromQuotedPrintable(bytes) : bytes
 }
 
-/** Text that only claims it has many other signs, and spaces between the words of its first line. */
+/** Text that only claims it consists of other signs, or has some, and spaces between the words of its first line. */
 function isBase64(bytes: Buffer): boolean {
   const start = bytes.toString("latin1", 0, 1_000).trimStart()
   const signs = start.replace(/[a-z0-9+/=\r\n]+/gi, "").length
-  return signs * 10 <= start.length || !/^.*\S \S/.test(start)
+  const has_few = (share: number) => signs * share <= start.length
+  return has_few(10) || (has_few(2) && !/^.*\S \S/.test(start))
 }
 
 /**

@@ -9,7 +9,8 @@ interface MailPath {
   parameters: string
 }
 
-const IN_BRACKETS = /^<[ \t]*((?:"(?:[^"\\]|\\.)*"|[^<>"])*?)[ \t]*>(?=[ \t]|$)/
+/** Spaces at the ends are cut afterwards: a pattern would try each of them at each place. */
+const IN_BRACKETS = /^<((?:"(?:[^"\\]|\\.)*"|[^<>"])*)>(?=[ \t]|$)/
 const BARE = /^((?:"(?:[^"\\]|\\.)*"|[^\s<>"])+)(?=[ \t]|$)/
 const PARAMETERS = /^(?:[ \t]+[A-Za-z0-9][A-Za-z0-9-]*(?:=\S*)?)*$/
 const POSTMASTER = /^postmaster$/i // RFC 5321, 4.5.1
@@ -23,7 +24,8 @@ export function readPath(name: string, text: string, takes_bare: boolean): MailP
   const given = text.trim()
   const found = IN_BRACKETS.exec(given) ?? (takes_bare ? BARE.exec(given) : null)
   if (!found) return undefined
-  const [whole, path = ""] = found
+  const [whole, inside = ""] = found
+  const path = inside.trim()
   const parameters = given.slice(whole.length)
   if (!PARAMETERS.test(parameters)) return undefined
   const is_recipient = name === "rcpt to"

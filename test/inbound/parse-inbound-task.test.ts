@@ -115,6 +115,11 @@ describe("a damaged mail is read as far as it goes", () => {
     expect(await bodiesOf(wire(mail))).toMatchObject({ text: "hi", parse_error: true })
   })
 
+  test("a multipart without anything is a parse error", async () => {
+    const nothing = await bodiesOf(wire("Content-Type: multipart/mixed; boundary=b\n\n"))
+    expect(nothing).toMatchObject({ text: null, parse_error: true })
+  })
+
   test.each([
     ["Content-Type: text/html charset=windows-1251\n\n\xcf", { html: "П", text: null }],
     ["Content-Type: text/html (a page); charset = windows-1251\n\n\xcf", { html: "П" }],
@@ -123,6 +128,7 @@ describe("a damaged mail is read as far as it goes", () => {
     ['Content-Transfer-Encoding: "Base64";\n\naGk=', { text: "hi" }],
     ["Content-Transfer-Encoding: base64\n\na!!G*k=", { text: "hi" }],
     ["Content-Transfer-Encoding: base64\n\nHi, it is (not) so.", { text: "Hi, it is (not) so." }],
+    ["Content-Transfer-Encoding: base64\n\nÄÖÜ", { text: "ÄÖÜ" }],
     ["Content-Transfer-Encoding: 7bit\nContent-Transfer-Encoding: base64\n\naGk=", { text: "hi" }],
     ["Subject: a\nhi\nthere", { text: "hi\nthere", subject: "a" }],
     ["Subject: a\nno field\nX-A: b\n\nhi", { text: "hi", subject: "a" }],

@@ -44,6 +44,7 @@ test.each([
   ["=?iso_8859-1:1987?q?=E9?=", "é"],
   ["=?utf-7?Q?Hi_+Jjo-!?=", "Hi ☺!"],
   ["=?utf-8?x?a?=", "=?utf-8?x?a?="],
+  ["=?utf-8?q?Hi=0D=0ABcc:_evil@x.test=00=0A?=", "Hi Bcc: evil@x.test "],
 ])("%p reads as %p", (source, text) => {
   expect(decodeWords(source)).toBe(text)
 })

@@ -69,6 +69,17 @@ test("parts of parts are told apart, though one boundary begins like the other",
   expect([text, html, file, inner].map(isFile)).toEqual([false, false, true, true])
 })
 
+test("a multipart that is encoded as a whole is read, whatever its line ends", () => {
+  const inside = "--a\n\nplain\n--a\nContent-Type: text/html\n\n<p>x</p>\n--a--\n"
+  for (const body of [inside, inside.replaceAll("\n", "\r\n")]) {
+    const head =
+      "Content-Type: multipart/alternative; boundary=a\r\nContent-Transfer-Encoding: base64"
+    const { leaves, problem } = readTree(bytes(head, "", btoa(body)))
+    expect(problem).toBeNull()
+    expect(leaves.map(leafText)).toEqual(["plain", "<p>x</p>"])
+  }
+})
+
 test("a part that lacks its end is read to the end of the message", () => {
   const raw = bytes("Content-Type: multipart/mixed; boundary=a", "", "--a", "", "cut", "off")
   expect(readTree(raw).leaves.map(leafText)).toEqual(["cut\noff"])
@@ -133,6 +144,15 @@ describe("what is made to hurt", () => {
       expect([null, "parts", "unmarked"]).toContain(readTree(Buffer.from(head + long)).problem)
       expect(readTree(Buffer.from(qp + long)).leaves.map(leafText)).toHaveLength(1)
     }
+    const head = "Content-Type: multipart/mixed; boundary=a;\r\n"
+    const coded = `Content-Transfer-Encoding: base64\r\n\r\n${btoa("\n--ab".repeat(400_000))}`
+    for (const rest of [coded, "a=;\r\n".repeat(40_000)])
+      expect(readTree(Buffer.from(head + rest)).problem).toBe("unmarked")
+  })
+
+  test("of many types the body is searched for a few boundaries", () => {
+    const types = Array.from({ length: 8_000 }, (_, at) => `Content-Type: a/b; boundary=b${at}`)
+    expect(readTree(bytes(...types, "", "x\r\n".repeat(1_000_000))).problem).toBe("fields")
   })
 
   test("a thousand parts with long parameters end as well", () => {

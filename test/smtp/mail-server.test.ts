@@ -334,6 +334,7 @@ test("a path is taken as other servers write it, and a parameter only where it i
   for (const line of [
     ...["MAIL FROM:", "MAIL FROM:<a@b.test", "MAIL FROM:a@b.test>", "MAIL FROM:<a@b.test>SIZE=1"],
     ...["MAIL FROM:a b@c.test", 'MAIL FROM:<"a@b.test>', "MAIL FROM:<a@b@c.test>"],
+    `MAIL FROM:<${" ".repeat(2_000)}x`,
     ...["MAIL FROM:<postmaster>", "MAIL FROM:<a\u200b@b.test> SMTPUTF8"],
   ])
     expect([line, await client.say(line)]).toEqual([line, expect.stringMatching(/^501 /)])
