@@ -148,7 +148,7 @@ const whoami: Action<object> = async (context) => {
   const { output, paint } = context
   const place = { url, profile, key_from, account_id, project_id }
   if (!signed_in) {
-    const account = api_key === null ? null : await accountOfKey(context)
+    const account = await (api_key === null ? someServer(context) : accountOfKey(context))
     const key = api_key && `${api_key.slice(0, 17)}…`
     const person = { user: null, session: null, accounts: account && [account] }
     const own = { account_id: account?.id ?? account_id, api_key: key }
@@ -167,6 +167,12 @@ const whoami: Action<object> = async (context) => {
     return fields(lines as [string, unknown][], paint)
   })
   return exits.done
+}
+
+/** Nobody has no account. Throws where no server answers, because the address may be wrong. */
+async function someServer(context: Context): Promise<null> {
+  await context.anonymous().call("GET /v1/setup")
+  return null
 }
 
 /** The account of a key; null for a key that is good but may not see it. Throws for one that is not. */

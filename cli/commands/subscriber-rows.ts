@@ -97,6 +97,6 @@ function tagsOf(value: unknown): unknown {
 /** Returns why the line is refused. */
 function addMetadata(metadata: Record<string, unknown>, value: unknown): string | undefined {
   const { object, refused } = typeof value === "string" ? parseObject(value) : { object: value }
-  Object.assign(metadata, object ?? (value === null ? {} : { metadata: value }))
+  Object.assign(metadata, object ?? (value === null || value === "null" ? {} : { metadata: value }))
   return refused === INEXACT ? refused : undefined
 }

@@ -135,7 +135,8 @@ export const INTERRUPTED = new Failure(
   "The check was interrupted. The backup is as it was.",
 )
 
-const NO_KEY = ", not tried: this data folder has no key, or the backup has no secrets"
+const NO_KEY =
+  "; the command did not try it, because this data folder has no key, or the backup has no secrets"
 
 const missingOf = (...counts: { missing: number }[]): string => {
   const missing = counts.reduce((sum, one) => sum + one.missing, 0)

@@ -38,7 +38,9 @@ export type ActivityFrame = {
   status: string
   status_reason: string | null
   recipient: string
+  next_attempt_at: string | null
   at: string
+  event_type: string | null
 }
 
 export const MOST_ROWS = 10_000
@@ -119,7 +121,12 @@ export const updateOfActivity = (activity: ActivityFrame): RowUpdate => ({
   to: clean(activity.recipient),
   status: clean(activity.status),
   ...(activity.status_reason === null ? {} : { status_reason: clean(activity.status_reason) }),
+  ...(isAccepted(activity) && { scheduled_at: timeOf(activity.next_attempt_at ?? "") }),
 })
+
+/** An accepted email with a next attempt has a time that somebody chose: it was neither tried nor held. */
+const isAccepted = ({ status, status_reason, event_type, next_attempt_at }: ActivityFrame) =>
+  status === "queued" && status_reason === null && event_type === null && next_attempt_at !== null
 
 const tagsOf = (tags: unknown): string[] => (Array.isArray(tags) ? tags.map(clean) : [])
 

@@ -87,8 +87,8 @@ function basics(row: TemplateRow) {
 
 const ours = (project_id: string): SQL => eq(templates.project_id, project_id)
 
-const noTemplate = (): never =>
-  fail("template_not_found", "There is no such template in this project.")
+const noTemplate = (name?: string): never =>
+  fail("template_not_found", `There is no template ${name ?? "with this id"} in this project.`)
 
 /** Its id names it here; senders may name it by its name, too. */
 export const template = noun({
@@ -117,7 +117,7 @@ export async function findNamed(
   id_or_name: string,
 ): Promise<TemplateRow> {
   const byId = await template.lookup(db, project_id, id_or_name)
-  return byId ?? (await lookupName(db, project_id, id_or_name)) ?? noTemplate()
+  return byId ?? (await lookupName(db, project_id, id_or_name)) ?? noTemplate(id_or_name)
 }
 
 /** The id that a filter means, which may name the template; undefined without a filter. */

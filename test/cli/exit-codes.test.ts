@@ -213,6 +213,11 @@ test("whoami asks the server, so a key that it does not know is no one's", async
   expect((await belfry(["whoami"], { env: at(api) })).exit).toBe(0)
   api.error("GET /v1/accounts/me", 401, "unauthorized")
   expect((await belfry(["whoami"], { env: at(api) })).exit).toBe(4)
+  api.data("GET /v1/setup", { needed: false })
+  const nobody = await belfry(["whoami", "--url", api.url], { env: {} })
+  expect([nobody.exit, JSON.parse(nobody.out).kind]).toEqual([4, "nobody"])
+  const secure = await belfry(["whoami", "--url", api.url.replace("http:", "https:")], { env: {} })
+  expect([secure.exit, secure.err]).toEqual([69, expect.stringContaining("speaks http, not https")])
 })
 
 test("an address with the wrong scheme, and one that refers elsewhere, names the right one", async () => {

@@ -66,7 +66,7 @@ test.each<[string, string | Uint8Array, object, object[]]>([
   ],
   [
     "listmonk's",
-    'uuid,email,name,attributes,status,created_at,updated_at\n0b1c,Ann@X.test,Ann,"{""plan"": ""pro"", ""n"": {""a"": 1}}",enabled,2026-01-02,2026-01-02\n0b1d,ben@x.test,,{},blocklisted,,\n0b1e,cem@x.test,,{},disabled,,\n',
+    'uuid,email,name,attributes,status,created_at,updated_at\n0b1c,Ann@X.test,Ann,"{""plan"": ""pro"", ""n"": {""a"": 1}}",enabled,2026-01-02,2026-01-02\n0b1d,ben@x.test,,null,blocklisted,,\n0b1e,cem@x.test,,{},disabled,,\n',
     { created: 3, unsubscribed: 1, blocked: 1 },
     [
       { external_id: "ann@x.test", email: "Ann@X.test", metadata: { plan: "pro", n: { a: 1 } } },

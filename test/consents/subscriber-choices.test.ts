@@ -104,7 +104,7 @@ describe("unsubscribe", () => {
     expect([answer.status, complaints(answer)]).toEqual([422, [field]])
   })
 
-  test("of one category too many is a conflict, and a whole channel can be ended all the same", async () => {
+  test("of one category too many is a conflict, and the subscriber can still end a whole channel", async () => {
     const project = await service.project()
     const subscriber = { ...(await person(project)), project_id: project.project_id }
     const { id } = subscriber

@@ -272,6 +272,7 @@ test("a batch renders each of its emails, and tells each mistake at its place", 
   ])
   expect(refusal(strict)).toEqual([404, "template_not_found"])
   expect(strict.body.error.details.field).toStartWith("messages.1")
+  expect(strict.body.error.message).toContain("There is no template nothing in this project.")
 })
 
 test("a list of emails is filtered by the template, by id and by name", async () => {

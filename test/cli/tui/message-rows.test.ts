@@ -84,8 +84,9 @@ test("email, event and activity say the same in their own words", () => {
   const data = { message_id: id, recipient_email: "ann@mailbox.test", subject: "Hi", tags: ["a"] }
   const envelope = { id: "evt_1", api_version: "1", created_at: at }
   const of_event = updateOfEvent({ ...envelope, type: "email.delivered", data })
-  const told = { id, channel: "email", status: "delivered", status_reason: null }
-  const of_activity = updateOfActivity({ ...told, recipient: "ann@mailbox.test", at })
+  const told = { id, channel: "email", status: "delivered", status_reason: null, event_type: null }
+  const recipient = "ann@mailbox.test"
+  const of_activity = updateOfActivity({ ...told, recipient, next_attempt_at: null, at })
   for (const one of [of_email, of_event, of_activity]) {
     expect(one).toMatchObject({ id, at: NOW, to: "ann@mailbox.test", status: "delivered" })
   }
@@ -118,6 +119,19 @@ test("a message that waits for its time shows when it is due, until it has an ev
     "in 9",
   )
   expect(shown({ scheduled_at: null })).not.toContain("in 9")
+})
+
+test("a message that arrives while the monitor runs is known to be scheduled", () => {
+  const next_attempt_at = new Date(NOW + 9 * 86_400_000).toISOString()
+  const at = new Date(NOW).toISOString()
+  const arrived = { id: idAt(NOW), channel: "email", recipient: "a@x.test", event_type: null, at }
+  const told = (more: object) =>
+    updateOfActivity({
+      ...{ ...arrived, status: "queued", status_reason: null, next_attempt_at, ...more },
+    }).scheduled_at
+  expect(told({})).toBe(NOW + 9 * 86_400_000)
+  expect(told({ next_attempt_at: null })).toBeUndefined()
+  expect(told({ status_reason: "The relay refused it." })).toBeUndefined()
 })
 
 test("a message that waits since a restore is shown as held, until it moves or nothing is held", () => {
