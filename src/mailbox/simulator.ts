@@ -8,24 +8,20 @@ import { comparable, MAILBOX_DOMAIN } from "../lib/address"
 import { feedback } from "../messages/settle"
 import { isOpen } from "../messages/status-changes"
 import { messages } from "../messages/tables"
+import { SmtpReplyError } from "../smtp/mail-session"
 import type { Store } from "../store/store"
-
-export interface SimulatedRefusal {
-  code: number
-  text: string
-}
 
 type Role = "bounce" | "softbounce" | "reject" | "defer" | "slow" | "complain"
 
 const ROLES = new Set<string>(["bounce", "softbounce", "reject", "defer", "slow", "complain"])
 
-const AT_RECIPIENT: Partial<Record<Role, SimulatedRefusal>> = {
-  bounce: { code: 550, text: "5.1.1 There is nobody of this name here" },
-  softbounce: { code: 451, text: "4.2.0 This mailbox is never ready" },
-  reject: { code: 550, text: "5.7.1 Refused by policy" },
+const AT_RECIPIENT: Partial<Record<Role, SmtpReplyError>> = {
+  bounce: new SmtpReplyError(550, "5.1.1", "There is nobody of this name here"),
+  softbounce: new SmtpReplyError(451, "4.2.0", "This mailbox is never ready"),
+  reject: new SmtpReplyError(550, "5.7.1", "Refused by policy"),
 }
 
-export const DEFERRED: SimulatedRefusal = { code: 451, text: "4.3.0 Deferred once, try again" }
+export const DEFERRED = new SmtpReplyError(451, "4.3.0", "Deferred once, try again")
 
 /**
  * The part that an address of the mailbox's own domain plays, as its name says; every other address
@@ -38,7 +34,7 @@ export function roleOf(address: string): Role | undefined {
 }
 
 /** The answer to RCPT, or undefined: accepted. */
-export const refusalOf = (role: Role | undefined): SimulatedRefusal | undefined =>
+export const refusalOf = (role: Role | undefined): SmtpReplyError | undefined =>
   role && AT_RECIPIENT[role]
 
 const NONE: MailboxChaos = { bounce_rate: 0, defer_rate: 0, delay_ms: 0, refuse_rate: 0 }

@@ -25,7 +25,6 @@ import {
   plan,
   refusalOf,
   roleOf,
-  type SimulatedRefusal,
 } from "./simulator"
 
 const MOST_CLIENTS = 100
@@ -66,15 +65,8 @@ export async function openMailbox(options: MailboxOptions): Promise<MailboxServe
     trusted_proxies: () => [],
     isReady: () => undefined,
     onSender: async ({ envid }, session) => receiver.begin(session, envid),
-    async onRecipient(address, session) {
-      const refusal = await receiver.refusalFor(address, session)
-      if (refusal) throw refused(refusal)
-    },
-    async onMail(mail, session) {
-      const answer = await receiver.receive(mail, session)
-      if (typeof answer === "string") return answer
-      throw refused(answer)
-    },
+    onRecipient: (address, session) => receiver.admit(address, session),
+    onMail: (mail, session) => receiver.receive(mail, session),
   })
   return {
     port,
@@ -87,11 +79,6 @@ export async function openMailbox(options: MailboxOptions): Promise<MailboxServe
 }
 
 const NO_CERTIFICATE = { current: () => undefined, onChange: () => () => true }
-
-function refused({ code, text }: SimulatedRefusal) {
-  const space = text.indexOf(" ")
-  return new SmtpReplyError(code, text.slice(0, space), text.slice(space + 1))
-}
 
 interface MailboxGround {
   store: Store
@@ -195,42 +182,41 @@ class MailReceiver {
     else this.#announced.delete(session)
   }
 
-  /** The answer to RCPT: a refusal, or undefined for a recipient that is accepted. */
-  async refusalFor(address: string, session: MailSession): Promise<SimulatedRefusal | undefined> {
+  /** The answer to RCPT: throws the refusal. */
+  async admit(address: string, session: MailSession): Promise<void> {
     const message = this.#announced.get(session)
     const role = roleOf(address)
     if (role) {
       const deferred = role === "defer" && message && this.#isFirst(`${message.id} ${address}`)
-      return deferred ? DEFERRED : refusalOf(role)
+      return refuse(deferred ? DEFERRED : refusalOf(role))
     }
     const owner = await message?.owner()
-    if (!message || !owner) return undefined
+    if (!message || !owner) return
     const mishap = mishapOf(chaosOf(owner.settings), message.id, comparable(address))
     const refusal = this.#met(mishap, `${message.id} ${address}`)
     if (refusal) await message.delay(owner, this.#wait)
-    return refusal
+    refuse(refusal)
   }
 
-  /** Answers with the words behind the 250, or with a refusal. */
+  /** Answers with the words behind the 250; throws a refusal. */
   async receive(
     { raw, from, to }: Pick<ReceivedMail, "raw" | "from" | "to">,
     session: MailSession,
-  ): Promise<string | SimulatedRefusal> {
+  ): Promise<string> {
     const roles = to.map(roleOf)
     const mail = describe(Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength), to, from)
     const announced = this.#announced.get(session)
     // Without ENVID no message is told from another before it is seen, so all recipients are deferred.
-    if (!announced && roles.includes("defer") && this.#isFirst(mail.message_id)) return DEFERRED
+    if (!announced && roles.includes("defer") && this.#isFirst(mail.message_id)) throw DEFERRED
     if (roles.includes("slow")) await this.#wait(this.#options.slow_ms ?? SLOW_MS)
 
     // Of submitted mail the Message-ID is its author's, and several messages may have the same.
     const message = announced ?? this.#messageNamed(mail.message_id)
     const owner = await message.owner()
-    if (!owner) return { code: 550, text: "5.7.1 No project here takes this mail" }
+    if (!owner) throw new SmtpReplyError(550, "5.7.1", "No project here takes this mail")
     await message.delay(owner, this.#wait)
-    if (this.#stopping.aborted) return { code: 421, text: "4.3.2 The server is stopping" }
-    const refusal = announced ? undefined : this.#refusalOfAll(owner, mail)
-    if (refusal) return refusal
+    if (this.#stopping.aborted) throw new SmtpReplyError(421, "4.3.2", "The server is stopping")
+    if (!announced) refuse(this.#refusalOfAll(owner, mail))
 
     const row = await this.#keep(mail, owner)
     const { complained } = this.#options
@@ -251,7 +237,7 @@ class MailReceiver {
 
   #messageNamed = (id: string) => new AnnouncedMessage(id, () => ownerOf(this.#options, id))
 
-  #met(mishap: Mishap | undefined, key: string): SimulatedRefusal | undefined {
+  #met(mishap: Mishap | undefined, key: string): SmtpReplyError | undefined {
     if (mishap === "defer") return this.#isFirst(key) ? DEFERRED : undefined
     return refusalOf(mishap)
   }
@@ -273,6 +259,10 @@ class MailReceiver {
     await store.tx((tx) => keep(tx, row), is_large ? of.project_id : undefined)
     return row
   }
+}
+
+function refuse(refusal: SmtpReplyError | undefined) {
+  if (refusal) throw refusal
 }
 
 type DescribedMail = ReturnType<typeof describe>
