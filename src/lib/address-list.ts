@@ -183,7 +183,7 @@ const MAX_BEFORE = 200
 /** Some programs write the address of a link, or put the address in signs of their own. */
 function plainAddress(text: string): string {
   if (text.length > MAX_WRITTEN || isAddress(text)) return text
-  return /^['[]*(?:(?:mailto|smtp):)?['[]*([^?'\]]+)/i.exec(text)?.[1] ?? text
+  return /^['[]*(?:(?:mailto|smtp):)?['[]*([^?'\]]+?)\.?(?=[?'\]]|$)/i.exec(text)?.[1] ?? text
 }
 
 /** Where the angle bracket closes, outside quoted text. */

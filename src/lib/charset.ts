@@ -121,7 +121,10 @@ const japanese = (bytes: Buffer): string =>
 /** Names in use that neither decoder knows, without `x-` and `cs`; the first that fits. `$1` is of the pattern. */
 const ALIASES: [RegExp, string][] = [
   [/^(?:utf-?8(?!\d)|cp65001|65001$|unicode-[12]-[01]-utf-8)/, "utf-8"],
-  [/^(?:us-?)?ascii$|^ansi-x3|^iso646-us$|^iso-ir-6$|unknown|^[78]-?bit|^binary$|^default$/, ""],
+  [
+    /^(?:us-?)?ascii$|^ansi-x3|^iso646-us$|^iso-ir-6$|unknown|^[78]-?bit|^binary$|^default$|^user-def/,
+    "",
+  ],
   [/^iso-?2022-?kr|^cp50225/, KOREAN],
   [/^iso-?2022|^jis7?$|^cp502\d\d|^jis-encoding/, ISO_2022],
   [/^hz|^cp52936/, "hz"],

@@ -57,6 +57,7 @@ test.each(odd)("%p is read as far as it goes, and is not plain", (text, emails) 
 test.each([
   ['"Ann" <mailto:ann@example.test>', "Ann"],
   ["mailto:ann@example.test", null],
+  ["Ann <ann@example.test.>", "Ann"],
   ["Doe, Ann <ann@example.test>", "Doe, Ann"],
   ["=?utf-8?Q?Doe, J=C3=B6rg?= <ann@example.test>", "Doe, Jörg"],
   ["=?windows-31j?B?7uCLtA==?= <ann@example.test>", "髙橋"],

@@ -24,6 +24,7 @@ const labels: [string, string, string?][] = [
   ["x-mac-greek", "Ελλη", "macgreek"],
   ["x-mac-roman", "L’état", "macroman"],
   ["koi8-ru", "Привет", "koi8-u"],
+  ["x-user-defined", "Größe", "cp1252"],
   ["IBM866", "Привет", "cp866"],
   ["cp1251", "Привет", "cp1251"],
   ['"windows-1251" (Cyrillic)', "Привет", "cp1251"],
