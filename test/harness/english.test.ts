@@ -1,5 +1,12 @@
 import { expect, test } from "bun:test"
-import { commentsOf, complaintsOf, literalsOf, paragraphsOf, sentencesOf } from "./english"
+import {
+  commentsOf,
+  complaintsOf,
+  literalsOf,
+  markupTextsOf,
+  paragraphsOf,
+  sentencesOf,
+} from "./english"
 
 test("a hidden subject and a long sentence are found", () => {
   expect(complaintsOf("Who finds no room waits.")).toHaveLength(1)
@@ -64,5 +71,15 @@ test("comments are texts, and code within them is not", () => {
   expect(commentsOf(code).map(({ line, text }) => [line, text])).toEqual([
     [1, "/** Calls . */"],
     [2, "// yes"],
+  ])
+})
+
+test("texts between elements are texts, and the code around them is not", () => {
+  const code =
+    "const a = (n: number) => n // <p>no</p>\n<p>\n  A mail goes out {n}\n  of <b>three</b></p>"
+  expect(markupTextsOf(code).map(({ line, text }) => [line, text.trim()])).toEqual([
+    [2, "A mail goes out"],
+    [3, "of"],
+    [4, "three"],
   ])
 })

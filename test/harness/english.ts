@@ -72,7 +72,10 @@ const NOT_PROSE =
 function textsOfCode(): Text[] {
   return sources
     .filter(({ path }) => path !== "src/store/migrations.ts")
-    .flatMap(({ path, text }) => literalsOf(text).map((literal) => ({ path, ...literal })))
+    .flatMap(({ path, text }) => {
+      const markup = path.endsWith(".tsx") ? markupTextsOf(text) : []
+      return [...literalsOf(text), ...markup].map((one) => ({ path, ...one }))
+    })
     .filter(({ text }) => countWords(text) >= LEAST_WORDS && !NOT_PROSE.test(text))
     .map((one) => ({ ...one, text: withoutMarkup(one.text) }))
 }
@@ -101,6 +104,17 @@ export function literalsOf(code: string): Literal[] {
     line += token.split("\n").length - 1
   }
   return found
+}
+
+/** Texts between the elements of a page. */
+export function markupTextsOf(code: string): Literal[] {
+  const plain = code.replaceAll(/\/\*[\s\S]*?\*\/|\/\/ .*/g, (comment) =>
+    comment.replaceAll(/./g, " "),
+  )
+  return [...plain.matchAll(/(?<![=\s])[>}]([^<>={}();]*\w[^<>={}();]*)(?=[<{])/g)].map((found) => {
+    const [, text = ""] = found
+    return { line: plain.slice(0, found.index).split("\n").length, text }
+  })
 }
 
 /** Comments of the source, without the code in them. */

@@ -300,7 +300,7 @@ function FilesView({ mail: { id, attachments } }: { mail: OpenMail }) {
                 {file.content_id && (
                   <>
                     {" "}
-                    · stands in the HTML as <code>cid:{file.content_id}</code>
+                    · the HTML shows it as <code>cid:{file.content_id}</code>
                   </>
                 )}
               </p>

@@ -154,7 +154,7 @@ export function InviteDialog(then: DialogProps) {
       belfry={`belfry members invite ${quoted(input.body.email || "ann@example.com")} --role ${role}${grants}`}
       {...then}
     >
-      <p class="soft">A mail with a link goes to this person. The link works for 7 days.</p>
+      <p class="soft">Belfry sends this person a mail with a link. The link works for 7 days.</p>
       <Field label="Email" value={email} onInput={setEmail} required is_code />
       <Choice label="Role" value={role} onChoose={setRole} options={ACCOUNT_ROLES} />
       {is_member && (

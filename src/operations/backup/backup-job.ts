@@ -267,7 +267,7 @@ server names the first ones, and this command lists the missing ones, on the mac
 
   belfry db check
 
-Put them back from an earlier backup. The newest backup that lacks no file stays, however many are made
+Put them back from an earlier backup. The server keeps the newest backup with all files, however many it makes
 after it.
 `,
 })
