@@ -138,8 +138,11 @@ export const decodeWords = (text: string): string =>
       else parts.push({ charset, bytes: [bytes] })
     }
     const text = parts.map(({ charset, bytes }) => textOf(Buffer.concat(bytes), charset)).join("")
-    return text.replace(/[\r\n\0]+/g, " ")
+    return withoutLineEnds(text)
   })
+
+/** What was decoded for a header, whose values have one line. */
+export const withoutLineEnds = (text: string): string => text.replace(/[\r\n\0]+/g, " ")
 
 function fromQ(payload: string): Buffer {
   const plain = payload

@@ -1,5 +1,5 @@
 import { charsetNear, textOf } from "./charset"
-import { canonical, decodeWords, endsLine, fieldOf, splitHead } from "./mail-text"
+import { canonical, decodeWords, endsLine, fieldOf, splitHead, withoutLineEnds } from "./mail-text"
 
 /** Deeper or larger messages are made to hurt: no mail program writes them (contract 22, section 2). */
 export const MAX_DEPTH = 50
@@ -255,7 +255,7 @@ export function parameterized(text: string): Parameterized {
       pieces.set(key, known)
     } else if (key) params[key] ??= content
   }
-  for (const [name, list] of pieces) params[name] = joined(list)
+  for (const [name, list] of pieces) params[name] = withoutLineEnds(joined(list))
   return { value: value.trim().toLowerCase(), params }
 }
 

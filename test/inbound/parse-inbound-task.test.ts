@@ -148,6 +148,7 @@ describe("a damaged mail is read as far as it goes", () => {
       "Прaи",
     ])
     expect(await named(`${type} name*=iso-2022-jp''%1B$BF|%1B%28B`)).toEqual(["日"])
+    expect(await named(`${type} name*=utf-8''a%0D%0ABcc:b`)).toEqual(["a Bcc:b"])
     expect(await named(`${type} name*0="it's a 'b' c"`)).toEqual(["it's a 'b' c"])
   })
 
