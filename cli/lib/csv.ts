@@ -61,7 +61,7 @@ export async function* recordsIn(pieces: AsyncIterable<string>): AsyncGenerator<
     if (record === undefined && line.text === "") continue
     if (separator === undefined) {
       const named = NAMED_SEPARATOR.exec(line.text)?.[1]
-      separator = named ?? separatorOf(line.text)
+      separator = named === "\\t" ? "\t" : (named ?? separatorOf(line.text))
       if (named !== undefined) continue
     }
     record ??= { line: line.line, cells: [], length: 0, quote: 0 }
@@ -74,7 +74,8 @@ export async function* recordsIn(pieces: AsyncIterable<string>): AsyncGenerator<
   if (record) throw endless(record)
 }
 
-const NAMED_SEPARATOR = /^"?sep=([,;\t|])"?$/i
+/** A spreadsheet takes any sign. Some programs write the tabulator as `\t`. */
+const NAMED_SEPARATOR = /^"?sep=(\\t|[^"])"?$/i
 
 const SEPARATORS = [",", ";", "\t", "|"]
 

@@ -54,6 +54,8 @@ test.each<[string, string[][]]>([
   ['a"b,c\n', [['a"b', "c"]]],
   ["sep=;\r\na,b\r\n", [["a,b"]]],
   ['"SEP=|"\na|b', [["a", "b"]]],
+  ["sep=\\t\na,b\tc", [["a,b", "c"]]],
+  ["sep=^\na,b^c", [["a,b", "c"]]],
   ["a,x|b|c\n", [["a,x", "b", "c"]]],
   ['"a,b,c,d";e\n', [["a,b,c,d", "e"]]],
   ['"Ann" Example\t"x" \t"y\n\tz"\n', [['"Ann" Example', "x ", "y\n\tz"]]],
