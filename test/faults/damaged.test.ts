@@ -52,7 +52,7 @@ describe("a database with a bad page is refused at start, and left as it is", ()
       error_code: "storage",
     })
     expect(message).toContain(`${damaged.path} is damaged`)
-    expect(message).toContain("from a backup")
+    expect(message).toContain("restore a backup")
     expect(message).toContain("belfry restore FILE")
     expect(readFileSync(damaged.path).equals(before)).toBe(true)
   })
@@ -64,7 +64,7 @@ test("a file whose header is wrong is refused as no database", async () => {
   const { code, message } = await damaged.refused()
   expect(code).toBe(STORAGE)
   expect(message).toContain("is not an SQLite database: its first bytes are wrong")
-  expect(message).toContain("from a backup")
+  expect(message).toContain("restore a backup")
 })
 
 test("a file that is cut off is refused, with both sizes", async () => {
@@ -216,7 +216,7 @@ test("a bad page of a large database that the start itself needs is refused all 
   const { code, message } = await damaged.refused()
   expect(code).toBe(STORAGE)
   expect(message).toContain(`${damaged.path} is damaged`)
-  expect(message).toContain("from a backup")
+  expect(message).toContain("restore a backup")
 })
 
 test("a bad page of a large database is found beside the work", async () => {

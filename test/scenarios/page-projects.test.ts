@@ -55,7 +55,7 @@ test.skipIf(missing("chromium-headless-shell"))(
       const names = "[...document.querySelector('header select').options].map((one) => one.text)"
       expect((await page.read<string[]>(names)).toSorted()).toEqual(["Blog", "Shop"])
       const subjects =
-        "[...document.querySelectorAll('[role=option] .words')].map((one) => one.innerText)"
+        "[...document.querySelectorAll('[role=option] .subject')].map((one) => one.innerText)"
       for (const { id, name } of [blog.project, shop.project, blog.project]) {
         await page.tab.select("header select", id)
         await page.shows(`Only of ${name}`)

@@ -1,5 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test"
 import { startBelfry } from "../harness/binary"
+import { noKnot, startKnot } from "../harness/knot"
 import { missing } from "../harness/peers"
 import { sharedPages } from "../harness/shared-pages"
 import { mailWith, sendMail, write } from "./page-mails"
@@ -14,6 +15,12 @@ import {
 import { lean } from "./serve"
 
 setDefaultTimeout(180_000)
+
+interface DnsRecord {
+  host: string
+  value: string
+  required: boolean
+}
 
 describe.skipIf(missing("chromium-headless-shell"))("the first page of the binary", () => {
   const on = sharedPages(() => startOwned({ env: lean }))
@@ -67,18 +74,28 @@ describe.skipIf(missing("chromium-headless-shell"))("the first page of the binar
       expect([made.code, made.stderr]).toEqual([0, expect.any(String)])
       await page.shows("2 of 5")
       expect((await on.server.cli("domains", "add", "example.com")).code).toBe(0)
-      await page.shows("3 of 5")
+      await page.shows("example.com waits for its records")
+      await page.shows("2 of 5")
     })
   })
 
-  test("says what the last step needs, where nobody owns the server yet", async () => {
-    await using server = await startBelfry({ env: lean })
+  const withNames = test.skipIf(noKnot)
+  withNames("says what the last step needs, where nobody owns the server yet", async () => {
+    await using knot = await startKnot({ "acme.test": [] })
+    const names = { BELFRY_DNS_SERVERS: knot.address, BELFRY_DOMAINS_HOST: "mx.test" }
+    await using server = await startBelfry({ env: { ...lean, ...names } })
     await sendMail(server, { subject: "First" })
     const { id } = await mailWith(server, "First")
     await write(server, "PATCH", `/v1/mailbox/${id}`, { read: true })
     const hook = { url: "http://localhost:3000/hooks", events: ["email.*"] }
     await write(server, "POST", "/v1/webhooks", hook)
-    await write(server, "POST", "/v1/domains", { domain: "example.com" })
+    const { stdout } = await server.cli("domains", "add", "acme.test")
+    const records = (JSON.parse(stdout).dns_records as DnsRecord[]).filter((one) => one.required)
+    await knot.serve(
+      "acme.test",
+      records.map(({ host, value }) => `${host}. TXT "${value}"`),
+    )
+    expect((await server.cli("domains", "check", "acme.test")).code).toBe(0)
     await on.browser.visit(await openLink(server), { screen: "phone" }, async (page) => {
       await page.shows("4 of 5; only an owner or an admin can do the rest")
       await page.shows(`belfry setup ${server.url}\nbelfry members invite ann@example.com`)

@@ -150,7 +150,7 @@ test("the receiver of docs/webhooks.md takes what is ours, once, and nothing els
     const handled = readLines(child.stdout)
     const port = await handled.first((line) => /^\d+$/.test(line), WAIT_MS)
     const verified = await server.cli("webhooks", "verify", `127.0.0.1:${port}`)
-    expect({ code: verified.code, stderr: verified.stderr }).toEqual({ code: 0, stderr: "" })
+    expect(verified).toMatchObject({ code: 0, stderr: expect.stringContaining("of belfry listen") })
     await handled.first((line) => line === "webhook.test", WAIT_MS)
     child.kill()
     await handled.ended

@@ -67,7 +67,7 @@ test("the first fault ends it, and is told with the file and the next step", asy
   expect(it.asked.at(-1)?.table).toBe("events")
   expect(it.damage).toHaveLength(1)
   expect(it.damage[0]).toContain(`${it.path} is damaged: Tree 7 page 9.`)
-  expect(it.damage[0]).toContain("from a backup")
+  expect(it.damage[0]).toContain("restore a backup")
 })
 
 test("a file that SQLite gives up on is damaged; a thread that dies is not", async () => {

@@ -8,6 +8,7 @@ import howAMessageTravels from "../../../docs/how-a-message-travels.md" with { t
 import inbound from "../../../docs/inbound.md" with { type: "file" }
 import inboxTokens from "../../../docs/inbox-tokens.md" with { type: "file" }
 import mailbox from "../../../docs/mailbox.md" with { type: "file" }
+import movingIn from "../../../docs/moving-in.md" with { type: "file" }
 import operations from "../../../docs/operations.md" with { type: "file" }
 import pages from "../../../docs/pages.md" with { type: "file" }
 import preferences from "../../../docs/preferences.md" with { type: "file" }
@@ -49,6 +50,7 @@ export const guides: Guide[] = [
   { name: "webhooks", short: "Webhooks", file: webhooks },
   { name: "inbound", short: "Receiving mail", file: inbound },
   { name: "subscribers", short: "Subscribers", file: subscribers },
+  { name: "moving-in", short: "Moving in", file: movingIn },
   { name: "topics", short: "Topics", file: topics },
   { name: "preferences", short: "Preferences", file: preferences },
   { name: "sending-to-subscribers", short: "Sending to subscribers", file: sendingToSubscribers },
