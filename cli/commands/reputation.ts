@@ -1,5 +1,5 @@
 import type { Components } from "../../src/client/components"
-import { bar, number, percent } from "../lib/cells"
+import { bar, counted, number, percent } from "../lib/cells"
 import { type Resource, row } from "../lib/resource"
 import { type Columns, count, fields, table, wide } from "../lib/table"
 import type { Paint } from "../lib/terminal"
@@ -92,7 +92,7 @@ function forecastText({ status, forecast }: Reputation): string {
   if (status === "frozen") return "only the operator can lift the freeze"
   if (next !== null && expected_at !== null) return `${next} ${age(expected_at)}`
   const step = status === "active" ? "throttles" : "freezes"
-  return `no change expected; Belfry ${step} the account after ${bounces_left} more bounces or ${complaints_left} more complaints`
+  return `no change expected; Belfry ${step} the account after ${counted(bounces_left ?? 0, "more bounce")} or ${counted(complaints_left ?? 0, "more complaint")}`
 }
 
 const heldColumns: Columns<Held> = {

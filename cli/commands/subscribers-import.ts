@@ -1,3 +1,4 @@
+import { counted } from "../lib/cells"
 import type { Action, Context } from "../lib/context"
 import type { ReadAs } from "../lib/decoded-text"
 import { exits, Failure, usage } from "../lib/errors"
@@ -53,10 +54,10 @@ export const importSubscribers: Action<SubscriberImport> = async (context, optio
 
 /** What a summary tells of the lines that were saved. */
 const TOLD: Readonly<Record<string, string>> = {
-  unsubscribed: "have unsubscribed, and get critical messages only",
-  blocked: "are blocked, and get nothing",
-  no_address: "have no email address",
-  local_phone: "have a phone number without its country, which is kept as metadata.phone",
+  unsubscribed: "unsubscribed, for critical messages only",
+  blocked: "blocked, for no message",
+  no_address: "without an email address",
+  local_phone: "with a phone number without its country, kept as metadata.phone",
 }
 
 function count(counts: Record<string, number>, { fields }: ImportLine): void {
@@ -129,7 +130,7 @@ async function look(
   await context.output.record(found, () =>
     [
       ...(left_out.length > 0 ? [`Columns that fill no field: ${namesOf(left_out)}`] : []),
-      `${lines} lines in ${read.encoding}, of which ${refused} cannot be read or have no id and no address. Nothing was sent.`,
+      `${counted(lines, "line")} in ${read.encoding}, of which ${refused} cannot be read or have no id and no address. Nothing was sent.`,
       ...told(counts).map((one) => `${one}.`),
       "The server checks the other lines, and their values, when it imports them. The first ones:",
       ...sample.map((fields) => JSON.stringify(fields)),

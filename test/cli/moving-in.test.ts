@@ -265,6 +265,6 @@ test("the summary says what became of those who want no mail, and how the file w
   const words = ["subscribers", "import", path, "--no-color"]
   const { out } = await onTerminal(words, { env: { ...as(project), COLUMNS: "200" } })
   expect(out).toContain("status gold")
-  expect(out).toContain("1 have unsubscribed, and get critical messages only")
-  expect(out).toContain("2 have no email address (read as windows-1252)")
+  expect(out).toContain("1 unsubscribed, for critical messages only")
+  expect(out).toContain("2 without an email address (read as windows-1252)")
 })
