@@ -85,7 +85,7 @@ function addPhone(fields: Record<string, unknown>, metadata: Record<string, unkn
   else [fields.phone, metadata.phone] = [undefined, phone]
 }
 
-/** Separated by comma, semicolon or `|`, in quotes where a tag has one of these itself, perhaps all in brackets. */
+/** A comma, semicolon or `|` separates two tags. A tag in quotes may have such a sign. Brackets may enclose the list. */
 function tagsOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.map((tag) => tag?.name ?? tag)
   const text = String(value ?? "").replace(/^\[(.*)\]$/s, "$1")

@@ -71,7 +71,7 @@ export function dataSettings(
 
 const FOLDERS = ["data_dir", "storage.blobs.dir", "backup.dir"] as const
 
-/** Throws exit 74 where one of the folders of these settings is, or lies below, a file. */
+/** Throws exit 74 where a setting names a file, or a path below a file, instead of a folder. */
 export function requireFolders({ values, explain }: Loaded): void {
   for (const key of FOLDERS) {
     const path = values[key]

@@ -7,21 +7,11 @@ import { isLocale, isTimeZone } from "../lib/locale"
 import { reservedProblem } from "../lib/reserved-names"
 import type { SubscriberRow } from "./find-subscriber"
 import * as schemas from "./schemas"
+import type { TemplateSubscriber } from "./template-subscriber"
 
 /** Fields that were given. What is absent stays as it is; null removes it. */
 type SubscriberFields = Partial<
-  Pick<
-    SubscriberRow,
-    | "email"
-    | "phone"
-    | "name"
-    | "avatar_url"
-    | "locale"
-    | "timezone"
-    | "metadata"
-    | "tags"
-    | "status"
-  >
+  Omit<TemplateSubscriber, "id" | "external_id"> & Pick<SubscriberRow, "status">
 >
 
 export interface SubscriberInput {
