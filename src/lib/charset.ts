@@ -183,8 +183,9 @@ const NO_CHARSETS = /^(?:hex|base64|binary|ucs-?2|cesu-?8)$/
 
 function canonicalName(name: string): string {
   if (name === "" || SHIFTED.has(name)) return name
-  const of_library = iconv.encodingExists(name) && !NO_CHARSETS.test(name) ? name : ""
-  return decoderOf(name)?.encoding ?? of_library
+  const own = decoderOf(name)?.encoding
+  if (own !== undefined) return own // the first question to the library loads all of its tables
+  return iconv.encodingExists(name) && !NO_CHARSETS.test(name) ? name : ""
 }
 
 const decoders = new Map<string, TextDecoder | undefined>()
