@@ -73,7 +73,7 @@ interface Admission {
 export const countUsage = (tx: Tx, admitted: MessageEntry[]): Promise<void> =>
   add(tx, admitted.filter(isCounted).map(usageOf))
 
-const unitsOf = ({ message }: MessageEntry) => message.recipients.length
+const unitsOf = ({ message: { units, recipients } }: MessageEntry) => units ?? recipients.length
 
 /** Asks nothing where the plan has no limit. */
 async function refuseFull(tx: Tx, admission: Admission) {

@@ -231,6 +231,7 @@ function asMessage(fresh: NewMessage, stored?: StoredSize): Message {
     sender_domain: fresh.sender_domain,
     subject,
     recipients: fresh.recipients,
+    units: fresh.units ?? null,
     envelope: fresh.envelope,
     batch_id: fresh.batch_id,
     stream: fresh.stream,

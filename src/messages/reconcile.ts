@@ -98,19 +98,20 @@ const only = (all: UsageTotals) =>
   Object.fromEntries(METRICS.map((metric) => [metric, all[metric]]))
 
 /**
- * The units of a channel in a project on a day, one a recipient, as they were counted and as the messages
- * themselves tell them: in one statement, so that both speak of the same moment.
+ * The units of a channel in a project on a day, as they were counted and as the messages themselves tell them: in
+ * one statement, so that both speak of the same moment.
  */
 function unitsOf(db: Reader, { project_id, metric: channel, day }: Counted) {
   const start = millisFrom(`${day}T00:00:00.000Z`)
   const end = start + DAY_MILLISECONDS
+  const units = sql`COALESCE(${messages.units}, ${lengthOf(db, messages.recipients)})`
   const counted = sql<number>`(SELECT COALESCE(SUM(${usageDays.value}), 0) FROM ${usageDays}
     WHERE ${eq(usageDays.project_id, project_id)} AND ${usageDays.day} = ${day}
       AND ${usageDays.metric} = ${channel})`
   return db
     .select({
       counted: counted.mapWith(Number),
-      told: sql<number>`COALESCE(SUM(${lengthOf(db, messages.recipients)}), 0)`.mapWith(Number),
+      told: sql<number>`COALESCE(SUM(${units}), 0)`.mapWith(Number),
     })
     .from(messages)
     .where(

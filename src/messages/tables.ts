@@ -142,6 +142,8 @@ export const messages = table(
     /** As it is searched: SQLite lower-cases ASCII only. */
     subject_key: text(),
     recipients: json<Recipient[]>().notNull(),
+    /** What it counts in the quota; null: one a recipient. */
+    units: int(),
     envelope: json<Envelope | null>(),
     batch_id: ref(),
     stream: text<Stream>().notNull(),
@@ -242,7 +244,7 @@ export interface MessageRefusal {
 
 type SomeMessages = Pick<
   typeof messages.$inferSelect,
-  "scheduled_at" | "template_id" | "subscriber_id" | "category" | "fan_out_id"
+  "units" | "scheduled_at" | "template_id" | "subscriber_id" | "category" | "fan_out_id"
 >
 
 /** Cold: written once, read once by the channel that delivers. Texts above 512 KB are a file that it names. */

@@ -189,14 +189,19 @@ describe("reconcile", () => {
     expect(body.data).toMatchObject({ before: { email: 0 }, after: { email: 1 } })
   })
 
-  test("counts every channel by itself", async () => {
+  test("counts every channel by itself, and a text by its segments", async () => {
     const { owner, account_id, project_id, keys } = await twoProjects()
     await service.anybody.post("/v1/emails", mail(), keys[0])
-    const allowance = { account_id, subject: account_id, limit: 1, plan: "free" }
-    const entries = ["push", "sms", "push"].map((channel) => ({
-      message: letter({ account_id, project_id, channel: channel as "push" | "sms" }),
-      allowance: { ...allowance, metric: channel as "push" | "sms", sends_per_second: null },
-    }))
+    const allowance = { account_id, subject: account_id, plan: "free", sends_per_second: null }
+    const push = () => ({
+      message: letter({ account_id, project_id, channel: "push" }),
+      allowance: { ...allowance, metric: "push" as const, limit: 1 },
+    })
+    const text = (units: number) => ({
+      message: letter({ account_id, project_id, channel: "sms", units }),
+      allowance: { ...allowance, metric: "sms" as const, limit: 4 },
+    })
+    const entries = [push(), text(3), text(1), push(), text(1)]
     const refused = await store.tx(async (tx) => {
       const answers = await admit(tx, entries)
       const admitted = entries.filter((entry) => !answers.has(entry))
@@ -207,9 +212,10 @@ describe("reconcile", () => {
       await countUsage(tx, admitted)
       return answers
     })
-    expect([...refused.keys()]).toEqual(entries.slice(2))
-    expect(refused.get(entries[2] as never)?.details).toMatchObject({ metric: "push", used: 1 })
-    const used = { email: 1, push: 1, sms: 1, in_app: 0 }
+    expect([...refused.keys()]).toEqual(entries.slice(3))
+    expect(refused.get(entries[3] as never)?.details).toMatchObject({ metric: "push", used: 1 })
+    expect(refused.get(entries[4] as never)?.details).toMatchObject({ metric: "sms", used: 4 })
+    const used = { email: 1, push: 1, sms: 4, in_app: 0 }
     expect((await owner.post("/v1/usage/reconcile", {})).body.data).toMatchObject({
       before: used,
       after: used,
@@ -219,7 +225,7 @@ describe("reconcile", () => {
     await store.tx((tx) => add(tx, [{ ...unitsOf(account_id, 4, project_id), metric: "in_app" }]))
     expect((await owner.post("/v1/usage/reconcile", {})).body.data).toMatchObject({
       after: used,
-      drift: { email: 0, push: 0, sms: 1, in_app: -4 },
+      drift: { email: 0, push: 0, sms: 4, in_app: -4 },
     })
   })
 
