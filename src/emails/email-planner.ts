@@ -1,34 +1,19 @@
 import { type Static, Type as t } from "@sinclair/typebox"
-import { ApiError, fail, type Problems } from "../core/errors"
-import { now } from "../core/time"
+import { fail, type Problems } from "../core/errors"
 import { unavailable } from "../http/envelope"
 import { ONE_LINE, orNull } from "../http/field-schemas"
 import type { Caller } from "../identity/caller"
 import { comparable, domainOf, type Mailbox } from "../lib/address"
-import { nameFor, type SharedContent, type SharedLanguages } from "../messages/contents"
+import { nameFor } from "../messages/contents"
 import { keptOf } from "../messages/decided"
-import type {
-  ChannelPlanner,
-  ChunkPlan,
-  ContentQuery,
-  NextRecipients,
-  PublishContent,
-} from "../messages/planner"
+import type { ChannelPlanner, ChunkPlan, NextRecipients, PublishContent } from "../messages/planner"
 import { topicFields } from "../messages/send-fields"
+import { contentFor, publishTexts, type TextsOfContent } from "../messages/shared-texts"
 import type { Envelope, NewMessage } from "../messages/tables"
-import type { Reader } from "../store/store"
 import type { AudienceMember } from "../subscribers/audience"
 import type { SendDecision } from "../subscribers/decision"
-import { packedSubscriber, templateSubscriber } from "../subscribers/template-subscriber"
 import { SOURCE_BYTES } from "../templates/limits"
 import type { TemplateSources } from "../templates/render-templates-task"
-import { renderWith } from "../templates/rendering"
-import type { TemplateContent } from "../templates/tables"
-import type { KeyedSources } from "../templates/template-renderer"
-import { included } from "../templates/template-sources"
-import { findNamed } from "../templates/templates"
-import { usableTemplate, usableTexts } from "../templates/usable-template"
-import { findVersion } from "../templates/writing"
 import { chosenTracking, trackingAtHost } from "../tracking/choice"
 import { readAddress } from "./fields"
 import { isReachable, newEmail, requireSendable, rulesFor, type SendRules } from "./prepare"
@@ -85,9 +70,11 @@ interface FrozenEmail {
 
 export const emailPlanner = (rules: SendRules): ChannelPlanner => ({
   async prepare(caller, asked) {
-    const found = await emailTexts(rules, caller.project_id, asked)
+    const { project_id } = caller
+    const { texts, template } = await publishTexts(rules.templates, project_id, asked, EMAIL_TEXTS)
     const { from = null } = (asked.content ?? {}) as Partial<InlineEmail>
-    return { texts: found.texts, freeze: () => freeze(rules, caller, from, found) }
+    const has_html = texts.get(EMAIL)?.texts.some(({ part }) => part === "html") ?? false
+    return { texts, freeze: () => freeze(rules, caller, from, { template, has_html }) }
   },
   async requireReady(caller, frozen) {
     const { from } = frozen as FrozenEmail
@@ -101,7 +88,7 @@ async function freeze(
   rules: SendRules,
   caller: Caller,
   given: Mailbox | null,
-  { template, has_html }: EmailTexts,
+  { template, has_html }: Pick<FrozenEmail, "template"> & { has_html: boolean },
 ): Promise<FrozenEmail> {
   const { project_id, project_settings } = caller
   const from =
@@ -149,16 +136,11 @@ async function personalSubjects(
   { fan_out, languages, at, members }: NextRecipients,
 ): Promise<Map<string, string | null>> {
   const rendered = (await members()).map(async (member) => {
-    const content = contentFor(languages, member)
+    const content = contentFor(languages, EMAIL, member)
     return [member.id, await renderSubject(rules, fan_out.id, content, at)] as const
   })
   return new Map(await Promise.all(rendered))
 }
-
-const contentFor = (languages: SharedLanguages, member: AudienceMember): SharedContent => ({
-  shared: nameFor(languages, EMAIL, member.locale),
-  subscriber: packedSubscriber(templateSubscriber(member)),
-})
 
 interface EmailChunk extends Omit<NextRecipients, "members"> {
   /** Of the project, outside of the sandbox. */
@@ -192,7 +174,7 @@ function messageTo(
   const { category, api_key_id, respect_preferences } = intent
   const email = intent.email as FrozenEmail
   const { sandbox, reply_tracking } = caller.project_settings
-  const content = contentFor(languages, member)
+  const content = contentFor(languages, EMAIL, member)
   const about = { project_id, address }
   const message = newEmail({
     account_id,
@@ -224,121 +206,26 @@ function messageTo(
   return message
 }
 
-/** The texts of an email in every language that they have, by `email` and `email:<language>`. */
-interface EmailTexts {
-  texts: Map<string, TemplateSources>
-  template: NonNullable<Envelope["template"]> | null
-  has_html: boolean
+const EMAIL_TEXTS: TextsOfContent = {
+  channel: EMAIL,
+  inline: (content) => inlineTexts(content as InlineEmail),
+  require(sources) {
+    requireParts(sources)
+    requirePlainSubject(sources)
+  },
 }
 
-/**
- * The texts as they are now. Throws 404 `template_not_found`, and 422 `invalid_template` or
- * `template_render_failed` for what can be the email of no recipient.
- */
-async function emailTexts(
-  rules: Pick<SendRules, "templates">,
-  project_id: string,
-  asked: ContentQuery,
-): Promise<EmailTexts> {
-  try {
-    const found = await textsOf(rules, project_id, asked)
-    for (const sources of found.texts.values()) requirePlainSubject(sources)
-    return found
-  } catch (error) {
-    throw asked.content ? placedInContent(error) : error
-  }
-}
-
-/** The same error with the field as the request names it: `content.email.subject`. */
-function placedInContent(error: unknown): unknown {
-  if (!(error instanceof ApiError) || !("field" in error.details)) return error
-  const field = `${PLACE}${error.details.field}`
-  const { code, message, details } = error
-  const is_named = message.startsWith(`${details.field}: `)
-  return new ApiError(code, is_named ? PLACE + message : message, { ...details, field })
-}
-
-async function textsOf(
-  rules: Pick<SendRules, "templates">,
-  project_id: string,
-  { template, content }: ContentQuery,
-): Promise<EmailTexts> {
-  if (template !== null) return textsOfTemplate(rules.templates.read, project_id, template)
-  if (!content) return fail("template_render_failed", NOTHING, { missing: [], reason: "empty" })
-  const keyed = inlineTexts(content as InlineEmail)
-  await requireSyntax(rules, project_id, keyed)
-  return {
-    ...requireParts(keyed.sources),
-    texts: new Map([[EMAIL, keyed.sources]]),
-    template: null,
-  }
-}
-
-const NOTHING = "The publish has neither a template nor a content for email."
-
-/** Values may be missing, because nobody is written to yet; a mistake in the texts is one for everybody. */
-async function requireSyntax(
-  { templates }: Pick<SendRules, "templates">,
-  project_id: string,
-  keyed: KeyedSources,
-) {
-  const given = { subscriber: {}, project: { id: project_id, name: "" }, now: now() }
-  try {
-    await renderWith(templates.renderer, keyed, given, {})
-  } catch (error) {
-    if (!(error instanceof ApiError) || error.code !== "template_render_failed") throw error
-  }
-}
-
-async function textsOfTemplate(db: Reader, project_id: string, asked: string): Promise<EmailTexts> {
-  const wanted = { template: asked, channel: EMAIL }
-  const { template, sources } = await usableTemplate(db, project_id, wanted)
-  const row = await findNamed(db, project_id, template.id)
-  const { content } = await findVersion(db, row, template.version)
-  const whole = { ...content, ...template }
-  const texts = new Map([[EMAIL as string, sources]])
-  // A base language before those that fall back to it: `de` before `de-AT`.
-  const languages = [...(await languagesOf(db, project_id, whole))]
-  for (const locale of languages.sort((one, other) => one.length - other.length)) {
-    const other = await usableTexts(db, project_id, whole, { channel: EMAIL, locale })
-    const known = { names: new Set(texts.keys()), usual: null }
-    const fallback = texts.get(nameFor(known, EMAIL, locale)) ?? sources
-    if (says(other.sources) === says(fallback)) continue
-    texts.set(`${EMAIL}:${locale.toLowerCase()}`, other.sources)
-  }
-  return { ...requireParts(sources), texts, template }
-}
-
-/** What it says, whichever language it is said to be in. */
-const says = ({ texts, layouts, partials }: TemplateSources) =>
-  JSON.stringify([texts.map(({ part, source }) => [part, source]), layouts, partials])
-
-/** The languages of a template and of all that it includes. */
-async function languagesOf(
-  db: Reader,
-  project_id: string,
-  whole: TemplateContent & { id: string; name: string },
-): Promise<Set<string>> {
-  const around = await included(db, project_id, whole)
-  const others = "missing" in around ? [] : [...around.layouts, ...around.partials.values()]
-  const all = [whole, ...others.map(({ content }) => content)]
-  return new Set(
-    all.flatMap(({ locale, locales }) => [...Object.keys(locales), ...(locale ? [locale] : [])]),
-  )
+function requireParts({ texts }: TemplateSources): void {
+  const parts = new Set(texts.map(({ part }) => part))
+  const has_text = parts.has("html") || parts.has("text")
+  const field = !parts.has("subject") ? "subject" : has_text ? undefined : "html"
+  if (field === undefined) return
+  const details = { missing: [], reason: "empty", field }
+  fail("template_render_failed", `The email has no ${field}.`, details)
 }
 
 /** A subject that says the same to each recipient is known now. */
 function requirePlainSubject({ texts }: TemplateSources): void {
   const subject = texts.find(({ part }) => part === "subject")?.source
   if (subject !== undefined && !subject.includes("{{")) requireSubject(subject)
-}
-
-function requireParts({ texts }: TemplateSources): { has_html: boolean } {
-  const parts = new Set(texts.map(({ part }) => part))
-  const has_html = parts.has("html")
-  const has_text = has_html || parts.has("text")
-  const field = !parts.has("subject") ? "subject" : has_text ? undefined : "html"
-  if (field === undefined) return { has_html }
-  const details = { missing: [], reason: "empty", field }
-  return fail("template_render_failed", `The email has no ${field}.`, details)
 }

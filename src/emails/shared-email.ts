@@ -1,9 +1,8 @@
-import { ApiError, type ErrorCode } from "../core/errors"
-import { type SharedContent, type SharedTexts, sharedTexts } from "../messages/contents"
+import type { ErrorCode } from "../core/errors"
+import { type SharedContent, sharedTexts } from "../messages/contents"
+import { inPlace, isLate, renderFor, renderRefusal } from "../messages/shared-texts"
 import { type Message, wantedSince } from "../messages/status-changes"
-import { oncePer } from "../store/cached"
-import { wholeSubscriber } from "../subscribers/template-subscriber"
-import { type RecipientPages, renderWith } from "../templates/rendering"
+import type { RecipientPages } from "../templates/rendering"
 import type { KeyedSources } from "../templates/template-renderer"
 import type { EmailContent } from "./filed-content"
 import type { SendRules } from "./prepare"
@@ -34,23 +33,18 @@ export async function renderShared(
   const found =
     fan_out_id === null ? undefined : await sharedTexts(templates.read, fan_out_id, shared)
   if (!found) return { code: "internal_error", reason: "The texts of this email are not stored." }
-  const { variables, project } = found
   const token = envelope?.unsubscribe
   const pages: RecipientPages = token === undefined ? {} : unsubscribe.urlsOf(token, address)
-  const given = { subscriber: wholeSubscriber(subscriber), project, now: wantedSince(message) }
-  const texts = inPlace(found, subscriber)
+  const values = { ...found, subscriber, now: wantedSince(message), pages }
   try {
-    const rendered = await renderWith(templates.renderer, texts, given, variables, pages)
-    const { html, text } = requireContent(rendered.texts)
+    const rendered = await renderFor(templates, inPlace(found, subscriber), values)
+    const { html, text } = requireContent(rendered)
     return { html, text, headers: {} }
   } catch (error) {
-    if (!(error instanceof ApiError) || error.code === "service_unavailable") throw error
-    return { code: error.code, reason: error.message, is_late: isLate(error) }
+    const refusal = renderRefusal(error)
+    return { code: refusal.code, reason: refusal.message, is_late: isLate(refusal) }
   }
 }
-
-const isLate = ({ details }: ApiError): boolean =>
-  "reason" in details && details.reason === "timeout"
 
 export const isRendered = (made: EmailContent | NoBytes): made is EmailContent => "html" in made
 
@@ -80,16 +74,10 @@ export async function renderSubject(
 ): Promise<string | null> {
   const found = await sharedTexts(templates.read, fan_out_id, shared)
   if (!found) return null
-  const { variables, project } = found
   const alone = subjectOf(inPlace(found, subscriber))
   const render = async () => {
-    const rendered = await renderWith(
-      templates.renderer,
-      alone.subject,
-      { subscriber: wholeSubscriber(subscriber), project, now },
-      variables,
-    )
-    return rendered.texts.subject ?? null
+    const rendered = await renderFor(templates, alone.subject, { ...found, subscriber, now })
+    return rendered.subject ?? null
   }
   try {
     if (alone.is_personal) return await render()
@@ -97,8 +85,7 @@ export async function renderSubject(
     return await alone.rendered
   } catch (error) {
     alone.rendered = undefined
-    if (!(error instanceof ApiError) || error.code === "service_unavailable") throw error
-    if (isLate(error)) throw error // no mail leaves without its subject because the machine is busy
+    if (isLate(renderRefusal(error))) throw error // no mail leaves without its subject because the machine is busy
     return null
   }
 }
@@ -122,39 +109,3 @@ function subjectOf({ key, sources }: KeyedSources): SubjectTexts {
   subjects.set(sources, made)
   return made
 }
-
-const MOST_PLACES = 500
-
-const placesOf = oncePer((_: KeyedSources["sources"]) => new Map<string, KeyedSources>())
-
-/**
- * Numbers and dates are written as where the recipient is, whether or not there are texts in its language. The
- * zone counts only where a date may be written: each place is compiled anew.
- */
-function inPlace(
-  { texts, ...usual }: SharedTexts,
-  subscriber: Record<string, unknown>,
-): KeyedSources {
-  const { key, sources } = texts
-  const locale = textOr(subscriber.locale ?? usual.locale, sources.locale)
-  const zone = mayWriteDates(sources) ? (subscriber.timezone ?? usual.timezone) : undefined
-  const timezone = textOr(zone, sources.timezone)
-  if (locale === sources.locale && timezone === sources.timezone) return texts
-  const place = `${locale} ${timezone}`
-  const known = placesOf(sources)
-  if (known.size > MOST_PLACES) known.clear()
-  const found = known.get(place) ?? {
-    key: `${key} ${place}`,
-    sources: { ...sources, locale, timezone },
-  }
-  known.set(place, found)
-  return found
-}
-
-const textOr = (value: unknown, fallback: string): string =>
-  typeof value === "string" ? value : fallback
-
-/** Whether the name of the helper stands in them. */
-const mayWriteDates = oncePer((sources: KeyedSources["sources"]) =>
-  JSON.stringify(sources).includes("date"),
-)
