@@ -26,6 +26,7 @@ import {
 } from "./config-kinds"
 import { reputationKeys, smtpKeys } from "./config-mail"
 import { PLAN_NAMES, type PlanLimit, planLimits, routeLimits } from "./config-plans"
+import { smsKeys } from "./config-sms"
 
 const SECOND = 1000
 const HOUR = 3_600_000
@@ -225,6 +226,7 @@ export const keys = {
     folder,
     "PEM file of the certificate authority to trust for SES and SNS. Without it, the well-known authorities are trusted.",
   ),
+  ...smsKeys,
 
   sign_up: key(
     oneOf("closed", "invite", "open"),

@@ -1,0 +1,12 @@
+import { key, webUrl } from "./config-kinds"
+
+/** The services that send texts. */
+export const smsKeys = {
+  "providers.twilio.endpoint": key(webUrl, "https://api.twilio.com", "URL of the API of Twilio."),
+  "providers.vonage.endpoint": key(
+    webUrl,
+    "https://rest.nexmo.com",
+    "URL of the SMS API of Vonage.",
+  ),
+  "providers.plivo.endpoint": key(webUrl, "https://api.plivo.com", "URL of the API of Plivo."),
+}
