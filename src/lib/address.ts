@@ -182,14 +182,6 @@ function aLabels(domain: string): string {
 
 const octets = (text: string): number => Buffer.byteLength(text)
 
-/** E.164 (contract 00, section 2). */
-const PHONE = /^\+[1-9]\d{6,14}$/
-
-export const isPhone = (text: string): boolean => PHONE.test(text)
-
-/** Why a value is refused where a phone number is needed. */
-export const NOT_A_PHONE = "The value must be a phone number of E.164, such as +4915112345678."
-
 /**
  * The domain of the embedded mailbox: it is verified wherever mail goes there, and some of its
  * addresses bounce, complain or defer as their name says (contract 20, section 6).

@@ -7,7 +7,8 @@ import { answerOnce, refuseAnswered } from "../http/idempotency"
 import { type ListParts, listPage } from "../http/page"
 import type { RateLimits } from "../http/rate-limits"
 import { type AnyRoute, type Call, type Method, projectRow, route } from "../http/route"
-import { comparable, isPhone, NOT_A_PHONE, notOneAddress, parseMailbox } from "../lib/address"
+import { comparable, notOneAddress, parseMailbox } from "../lib/address"
+import { readPhone } from "../lib/phone"
 import type { Reader, Tx } from "../store/store"
 import { leaveAll } from "../topics/memberships"
 import { topicMembers, topics } from "../topics/tables"
@@ -109,8 +110,7 @@ async function filterOf(
   const problems = new Problems()
   const mailbox = email === undefined ? undefined : parseMailbox(email)
   if (email !== undefined && !mailbox) problems.add("email", "invalid_email", notOneAddress(email))
-  if (phone !== undefined && !isPhone(phone))
-    problems.add("phone", "invalid_phone_number", NOT_A_PHONE)
+  if (phone !== undefined) readPhone(phone, "phone", problems)
   problems.throwIfAny()
   const words = readSearch(search)
   const followers = topic === undefined ? undefined : await followersOf(db, project_id, topic)

@@ -2,8 +2,9 @@ import type { Static } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
 import { checkMetadata } from "../http/field-schemas"
 import { check } from "../http/validate"
-import { isPhone, NOT_A_PHONE, notOneAddress, parseMailbox } from "../lib/address"
+import { notOneAddress, parseMailbox } from "../lib/address"
 import { isLocale, isTimeZone } from "../lib/locale"
+import { readPhone } from "../lib/phone"
 import { reservedProblem } from "../lib/reserved-names"
 import type { SubscriberRow } from "./find-subscriber"
 import * as schemas from "./schemas"
@@ -78,7 +79,7 @@ type FieldsInput = Omit<Static<typeof schemas.NewSubscriber>, "external_id">
 
 function readFields(given: FieldsInput, problems: Problems): SubscriberFields {
   const { email, phone, name, avatar_url, locale, timezone, metadata, tags } = given
-  if (phone != null && !isPhone(phone)) problems.add("phone", "invalid_phone_number", NOT_A_PHONE)
+  if (phone != null) readPhone(phone, "phone", problems)
   if (avatar_url != null && !isWebAddress(avatar_url))
     problems.add(
       "avatar_url",

@@ -7,7 +7,8 @@ import { streamedFile } from "../http/download"
 import { readTime } from "../http/page"
 import type { Caller } from "../identity/caller"
 import { noun } from "../identity/noun"
-import { comparable, isPhone, NOT_A_PHONE, notOneAddress, parseMailbox } from "../lib/address"
+import { comparable, notOneAddress, parseMailbox } from "../lib/address"
+import { readPhone } from "../lib/phone"
 import { anywhere } from "../lib/text"
 import { forUpdate } from "../store/columns"
 import { total } from "../store/counters"
@@ -47,8 +48,8 @@ export function readContact(
   if (email !== undefined && phone !== undefined)
     return problems.add("phone", "invalid", ONE_OF_TWO)
   if (phone !== undefined) {
-    if (isPhone(phone)) return { channel: "sms", address: phone }
-    return problems.add("phone", "invalid_phone_number", NOT_A_PHONE)
+    const address = readPhone(phone, "phone", problems)
+    return address === undefined ? undefined : { channel: "sms", address }
   }
   if (email === undefined) return problems.add("email", "required", "The field is required.")
   const mailbox = parseMailbox(email)

@@ -78,6 +78,8 @@ export const sizes = {
   verdicts: full ? 300 : 60,
   /** Suppressions of the longest export. */
   exported: full ? 100_000 : 5_000,
+  /** Made-up texts whose segments are compared with the count of another library. */
+  texts: full ? 5_000 : 1_000,
   /** Made-up templates that are sent. */
   templates: full ? 20_000 : 1_000,
   /** Made-up bodies of preferences. */
