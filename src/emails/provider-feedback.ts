@@ -55,10 +55,12 @@ function factsOf(
   notices: ProviderNotice[],
 ): (StatusChange & { type: Status })[] {
   const known = new Map(recipients.map(({ email }) => [comparable(email), email]))
-  return notices.flatMap(({ recipient_email: told, ...notice }) => {
+  return notices.flatMap(({ recipient, type, price: _, provider_code: __, ...notice }) => {
+    const told = recipient ?? recipients[0]?.email ?? ""
     const address = known.get(comparable(told))
-    if (address === undefined) return []
-    const { smtp_code, enhanced_code, response, ...fact } = notice
+    if (address === undefined || type === "opted_out") return []
+    const { smtp_code = null, enhanced_code = null, response, ...more } = notice
+    const fact = { type, ...more }
     const detail = { smtp_code, enhanced_code, response, mx: null, tls: null }
     const is_no = fact.type === "failed" || fact.type === "bounced"
     const text = response ?? (fact.type === "bounced" ? (fact.bounce_subtype ?? "") : "")

@@ -32,8 +32,6 @@ export interface RequestBody {
 type BodyReading = Omit<Arriving, "onPart"> &
   ScanLimits & {
     workers: Pick<Workers, "run">
-    /** Its JSON may come under any content type. */
-    any_type?: true | undefined
   }
 
 /** Before anything else is known of the request, its own word about its size must fit. */
@@ -51,8 +49,7 @@ export const bodyOf = (value: unknown): RequestBody => ({ value, hash: () => has
 export async function readJson(request: Request, reading: BodyReading): Promise<RequestBody> {
   const scan = new JsonScan(reading)
   const onPart = (bytes: Uint8Array) => {
-    if (!reading.any_type)
-      requireType(request, JSON_TYPE, "The body needs the header Content-Type: application/json.")
+    requireType(request, JSON_TYPE, "The body needs the header Content-Type: application/json.")
     scan.feed(bytes)
   }
   const parts = await readParts(request, { ...reading, onPart })
@@ -62,6 +59,13 @@ export async function readJson(request: Request, reading: BodyReading): Promise<
   if (bytes > MOST_BYTES_HERE || scan.is_heavy) return parseElsewhere(request, parts, reading)
   if (bytes > AT_ONCE_BYTES) await workTurn(reading.reservation.owner)
   return bodyOf(parseScanned(parts))
+}
+
+/** The body as it came: signatures cover its bytes. */
+export async function readBytes(request: Request, reading: BodyReading): Promise<RequestBody> {
+  const parts = await readParts(request, { ...reading, onPart: () => {} })
+  arrived.add(request)
+  return bodyOf(Buffer.concat(parts))
 }
 
 /** The fields of a form, without files; of a name that comes twice the last one counts. */

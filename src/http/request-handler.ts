@@ -13,6 +13,7 @@ import {
   bodyOf,
   DEFAULT_LIMIT_BYTES,
   type RequestBody,
+  readBytes,
   readForm,
   readJson,
   refuseDeclared,
@@ -260,13 +261,12 @@ class RequestHandler {
     const { workers } = this.#options
     const reservation = this.#bodies.enter(state.caller?.project_id || state.ip)
     try {
-      const read = route.page ? readForm : readJson
+      const read = route.takes_bytes ? readBytes : route.page ? readForm : readJson
       const reading = {
         limit_bytes,
         reservation,
         signal,
         workers,
-        any_type: route.any_type,
         most_keys: route.most_keys,
         lists_are_files: route.takes_files && isResendClient(request),
       }

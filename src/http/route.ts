@@ -100,8 +100,8 @@ interface Route<
   per_minute?: number
   /** The path parameter with the id of a user or key. That caller needs no role or scope for itself. */
   self?: string
-  /** Its JSON may come under any content type. */
-  any_type?: true
+  /** Its body may be of any type: the handler gets the bytes. */
+  takes_bytes?: true
   /** Also answers of an account, or of a project, that is being deleted. */
   of_deleted?: "account" | "project"
   /** It creates messages, which is what a disk that is almost full refuses. */

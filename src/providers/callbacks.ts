@@ -26,6 +26,14 @@ export const callbackToken = (
 export const callbackPath = ({ kind, provider }: Pick<ConfigRow, "kind" | "provider">): string =>
   `/v1/callbacks/${channelOf(kind)}/${provider}`
 
+/** The address that a provider of this configuration calls; undefined where this server has no public one. */
+export const callbackUrlOf = (
+  secrets: Secrets,
+  row: Pick<ConfigRow, "id" | "project_id" | "kind" | "provider">,
+  base: string | undefined,
+): string | undefined =>
+  base === undefined ? undefined : `${base}${callbackPath(row)}/${callbackToken(secrets, row)}`
+
 export const callbackHash = (token: string): string =>
   new Bun.CryptoHasher("sha256").update(token).digest("hex")
 
@@ -86,7 +94,7 @@ const insertReceipt = newRowInserter(providerReceipts, "provider_message_id")
 
 /** The message that a provider means, and its project; undefined while it is unknown. */
 export async function messageFor(db: Reader, told: Omit<ProviderFeedback, "notices">) {
-  const { config_id, project_id, provider_message_id } = told
+  const { config_id, project_id, provider_message_id = "" } = told
   const rows = db.select().from(providerReceipts)
   const [row] = await rows.where(
     and(

@@ -6,6 +6,7 @@ import { providerHold } from "../jobs/holds"
 import { DeferredError } from "../jobs/work-item"
 import { cached } from "../store/cached"
 import type { Reader } from "../store/store"
+import { callbackUrlOf } from "./callbacks"
 import { openCredentials } from "./credentials"
 import {
   channelOf,
@@ -16,6 +17,7 @@ import {
   type ProviderEnvironment,
   ProviderError,
   type ProviderKind,
+  type ProviderOpening,
   type SenderIdentity,
 } from "./provider"
 import { type ConfigRow, INSTANCE, providerConfigs } from "./tables"
@@ -179,12 +181,15 @@ export class OpenProviders {
   #open(row: ConfigRow): Provider {
     const { descriptor, credentials, is_own } = this.#openable(row)
     const context = this.#contextOf(row)
-    if (!descriptor.is_shared) {
-      const { allow_private } = this.environment
-      const reach = (host: string, port: number) => allowedAddress(host, port, { allow_private })
-      return descriptor.open(credentials, context, is_own ? undefined : reach)
+    const { allow_private, callback_base } = this.environment
+    const reach = (host: string, port: number) => allowedAddress(host, port, { allow_private })
+    const opening: ProviderOpening = {
+      settings: row.settings,
+      reach: is_own ? undefined : reach,
+      callbackUrl: () => callbackUrlOf(this.#secrets, row, callback_base?.()),
     }
-    const shared = this.#shared.get(descriptor) ?? descriptor.open(credentials, context)
+    if (!descriptor.is_shared) return descriptor.open(credentials, context, opening)
+    const shared = this.#shared.get(descriptor) ?? descriptor.open(credentials, context, opening)
     this.#shared.set(descriptor, shared)
     return { ...shared, close: async () => {} }
   }

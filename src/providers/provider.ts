@@ -11,6 +11,15 @@ interface RemoteReply {
   response: string | null
   mx: string | null
   tls: string | null
+  /** The provider's own code of an error. */
+  provider_code?: string
+  /** What the provider takes for the message, where it says so: a decimal number and an ISO 4217 code. */
+  price?: Price
+}
+
+export interface Price {
+  amount: string
+  currency: string
 }
 
 /**
@@ -37,6 +46,8 @@ export interface RecipientOutcome {
   is_soft?: true
   /** Beside `retry`: nothing was tried for this recipient, only for others of the same message. */
   held?: true
+  /** Beside `failed`: the provider says that the recipient wants no more messages. */
+  opted_out?: true
 }
 
 /**
@@ -50,6 +61,8 @@ export interface Outcome extends RecipientOutcome {
   provider_message_id?: string | undefined
   /** What a mail relay made of our return path, where it was asked with it. */
   return_path?: ReturnPathAnswer | undefined
+  /** The sender that the provider was given, where its configuration chose it. */
+  sender?: string | undefined
   others: RecipientOutcome[]
   transcript: string[]
   schedule: RetrySchedule
@@ -108,6 +121,8 @@ export interface OutgoingMessage {
 export interface Provider<Message extends OutgoingMessage = OutgoingMessage> {
   readonly name: string
   readonly schedule: RetrySchedule
+  /** Whether its configuration lets it deliver this message; failover passes over one that may not. Absent: any. */
+  takes?(message: Message): boolean
   send(message: Message): Promise<Outcome>
   /**
    * Asked before a message is composed: keeps a permit for it until `dismiss`, or rejects with
@@ -144,6 +159,15 @@ export const kindOf = (channel: string): ProviderKind => `${channel}_provider` a
 
 /** Credentials as they are stored; each provider knows its own fields. */
 export type Credentials = Record<string, unknown>
+
+/** One field of a provider's settings. Forms and flags of the command line follow from it. */
+export interface ProviderSetting {
+  /** `t.Optional(…)` of what the setting is. */
+  schema: TSchema
+  about: string
+  /** What the help of the command line calls its value; the last word of its name without it. */
+  value?: string
+}
 
 /** One field of a provider's credentials. Forms, masks, SPF and flags of the command line follow from it. */
 interface CredentialField {
@@ -185,19 +209,50 @@ export interface SenderIdentity {
 
 /** What a provider says later about one recipient, in the words of our events. */
 export interface ProviderNotice {
-  type: "delivered" | "bounced" | "complained" | "failed"
-  recipient_email: string
+  /** `opted_out`: the recipient wants no more messages. */
+  type: "sent" | "delivered" | "undelivered" | "bounced" | "complained" | "failed" | "opted_out"
+  /** The address as the provider writes it. Absent: the only recipient of the message. */
+  recipient?: string
   bounce_type?: "Permanent" | "Transient"
   bounce_subtype?: string
   complaint_feedback_type?: string
-  smtp_code: number | null
-  enhanced_code: string | null
+  smtp_code?: number | null
+  enhanced_code?: string | null
   response: string | null
+  provider_code?: string
+  price?: Price
 }
 
+/** A text that somebody sent to a number of ours. */
+export interface ReceivedText {
+  /** By which a repetition is known; null where the provider gives none. */
+  provider_message_id: string | null
+  from: string
+  to: string
+  text: string
+  /** What the provider itself made of it; absent: its words decide. */
+  keyword?: "stop" | "start" | "help"
+}
+
+/** What one callback tells. */
 export interface ProviderReport {
-  provider_message_id: string
+  /** The provider's own id of the message that the notices are about. */
+  provider_message_id?: string
+  /** Our id of it, where the provider gives that back. */
+  message_id?: string
   notices: ProviderNotice[]
+  received?: ReceivedText
+}
+
+/** A callback as it came. */
+export interface CallbackRequest {
+  method: "GET" | "POST"
+  /** The address that the provider was given, and the query that it added: signatures cover both. */
+  url: string
+  headers: Headers
+  body: Uint8Array
+  /** Those of the query and of the body, which may be JSON or a form; of a name that comes twice, the last one. */
+  fields: Record<string, unknown>
 }
 
 /** How the senders of callbacks are reached, where their word must be checked. */
@@ -211,22 +266,43 @@ export interface CallbackNetwork {
   resolver?: NetRequest["resolver"]
 }
 
-/** The callbacks of a provider: `POST /v1/callbacks/<channel>/<provider>/<token>`. */
-export interface ProviderCallbacks<Body, Context> {
-  body: TSchema
-  example: object
-  about: string
+/** A callback, and what it is read with. */
+export interface ReceivedCallback<Access, Context> {
+  request: CallbackRequest
+  /** The stored credentials of the configuration that it came for. */
+  access: Access
+  context: Context
+  network: CallbackNetwork
+}
+
+/** The callbacks of a provider: `/v1/callbacks/<channel>/<provider>/<token>`. */
+export interface ProviderCallbacks<Access, Context> {
+  readonly methods: readonly CallbackRequest["method"][]
+  readonly example: object
+  readonly about: string
   /**
-   * The account that speaks, if the signature is right; otherwise undefined. Throws ApiError
-   * `provider_error` where it cannot be checked now.
+   * The account that speaks, if the signature is right, or `true` where a secret of the configuration proves it;
+   * otherwise undefined. Throws ApiError `provider_error` where it cannot be checked now.
    */
-  verify(body: Body, network: CallbackNetwork, context: Context): Promise<string | undefined>
+  verify(call: ReceivedCallback<Access, Context>): Promise<string | true | undefined>
   /** Undefined where nothing changes here. A subscription is confirmed here too. */
-  read(body: Body, network: CallbackNetwork, context: Context): Promise<ProviderReport | undefined>
+  read(call: ReceivedCallback<Access, Context>): Promise<ProviderReport | undefined>
+  /** The answer that the provider wants in the place of ours. */
+  readonly answer?: { content_type: string; body: string }
 }
 
 /** Checks where a host that a project names leads; resolves with its address. */
 type Reach = (host: string, port: number) => Promise<string>
+
+/** What a provider is opened with, beside its credentials. */
+export interface ProviderOpening {
+  /** Those of the configuration that the descriptor declares. */
+  settings: Readonly<Record<string, unknown>>
+  /** Absent for the instance's own provider, which may be anywhere. */
+  reach?: Reach | undefined
+  /** Where it calls back; undefined while the public address of this server is not known. */
+  callbackUrl(): string | undefined
+}
 
 /**
  * A provider: everything that the rest knows about it. `Context` is what its channel gives to each of
@@ -236,7 +312,6 @@ export interface ProviderDescriptor<
   Access extends object = object,
   Context = unknown,
   Message extends OutgoingMessage = OutgoingMessage,
-  Body = unknown,
 > {
   readonly name: string
   readonly channel: ProviderChannel
@@ -246,6 +321,8 @@ export interface ProviderDescriptor<
   /** Flags of `belfry providers set <name>`, as its help shows them. */
   readonly example?: string
   readonly credentials: Readonly<Record<string, CredentialField>>
+  /** What a project may set, beside `max_per_second`. */
+  readonly settings?: Readonly<Record<string, ProviderSetting>>
   /** What no single field shows. */
   validate?(access: Access): CredentialFault | undefined
   /** The host that the credentials name: a project's may not lead to a private network. */
@@ -259,7 +336,7 @@ export interface ProviderDescriptor<
    * it is not on it. Rejects where it cannot be asked.
    */
   unsuppress?(access: Access, context: Context, address: string): Promise<void>
-  readonly callbacks?: ProviderCallbacks<Body, Context>
+  readonly callbacks?: ProviderCallbacks<Access, Context>
   /** The credentials that the operator's settings give to the instance's own provider. */
   fromSettings?(settings: Settings): Access
   banner?(access: Access): string
@@ -269,8 +346,7 @@ export interface ProviderDescriptor<
    * limits of their own, and trouble with one of them is no trouble with the provider.
    */
   readonly is_shared?: true
-  /** `reach` is absent for the instance's own provider, which may be anywhere. */
-  open(access: Access, context: Context, reach?: Reach): Provider<Message>
+  open(access: Access, context: Context, opening: ProviderOpening): Provider<Message>
 }
 
 /** The instance's own provider of a channel, by the operator's settings. */
@@ -286,6 +362,8 @@ export interface ProviderEnvironment {
   /** Networks where a host that a project names may be, besides the public internet. */
   allow_private: readonly string[]
   network: CallbackNetwork
+  /** Where people outside reach this server; undefined while that is not known. */
+  callback_base?: (() => string | undefined) | undefined
 }
 
 export const findDescriptor = (

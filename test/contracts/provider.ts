@@ -34,6 +34,8 @@ export interface ProviderCase extends AsyncDisposable {
   leave(): unknown
 }
 
+const OPENING = { settings: {}, callbackUrl: () => undefined }
+
 const LONG = "a wrong secret of some length"
 
 /**
@@ -57,7 +59,7 @@ export function providerContract(
     message: OutgoingMessage,
     access: Record<string, unknown> = it.credentials,
   ): Promise<Outcome> {
-    const provider = descriptor.open(access, it.context)
+    const provider = descriptor.open(access, it.context, OPENING)
     try {
       const outcome = await provider.send(message)
       const shown = JSON.stringify(outcome) + logged().join()
@@ -147,7 +149,7 @@ export function providerContract(
       await it.leave()
       const outcome = await attempt(it, it.messages.accepted)
       expect(outcome).toMatchObject({ status: "retry", fault: "connection" })
-      const provider = descriptor.open(it.credentials, it.context)
+      const provider = descriptor.open(it.credentials, it.context, OPENING)
       if (provider.check) expect(await troubleOf(provider)).toMatchObject({ fault: "connection" })
       await provider.close()
     })
@@ -161,7 +163,7 @@ export function providerContract(
       expect(await attempt(it, it.messages.accepted, wrong)).toMatchObject({
         fault: "authentication",
       })
-      const provider = descriptor.open(wrong, it.context)
+      const provider = descriptor.open(wrong, it.context, OPENING)
       const trouble = await troubleOf(provider)
       expect([trouble?.fault, trouble?.message.includes(LONG)]).toEqual(["authentication", false])
       await provider.close()
@@ -169,7 +171,7 @@ export function providerContract(
 
     test("logs in for a check, and closes", async () => {
       await using it = await open()
-      const provider = descriptor.open(it.credentials, it.context)
+      const provider = descriptor.open(it.credentials, it.context, OPENING)
       if (provider.check) expect(await provider.check()).toBeString()
       await provider.close()
     })

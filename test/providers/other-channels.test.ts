@@ -28,7 +28,7 @@ interface TextContext {
 type TextAccess = { account: string; auth_token: string }
 
 /** A provider of texts that is not there: one descriptor, as a channel to come will have it. */
-const pigeon: ProviderDescriptor<TextAccess, TextContext, Text, { account: string }> = {
+const pigeon: ProviderDescriptor<TextAccess, TextContext, Text> = {
   name: "pigeon",
   channel: "sms",
   about: "a pigeon",
@@ -38,10 +38,10 @@ const pigeon: ProviderDescriptor<TextAccess, TextContext, Text, { account: strin
     auth_token: { schema: t.String(), about: "token", secret: true, asked_with: "account" },
   },
   callbacks: {
-    body: t.Object({ account: t.String() }),
+    methods: ["POST"],
     example: { account: "one" },
     about: "A pigeon comes home.",
-    verify: async ({ account }) => account,
+    verify: async ({ request }) => String(request.fields.account),
     read: async () => undefined,
   },
   open: ({ account }, { carriers }) => ({
@@ -155,7 +155,8 @@ test("a configuration of texts is sealed and masked, and is called back under it
   })
   expect(shown.credentials).toEqual({ account: "one", auth_token: "****oken" })
   expect(shown.callback_url).toStartWith("https://b.test/v1/callbacks/sms/pigeon/")
-  const routes = callbackRoutes({ store: it.store, providers: environment }, environment.table)
+  const parts = { store: it.store, secrets, providers: environment, link_base: () => "" }
+  const routes = callbackRoutes(parts, environment.table)
   expect(routes.map(({ path }) => path)).toEqual(["/v1/callbacks/sms/{provider}/{config_token}"])
 })
 

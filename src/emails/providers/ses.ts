@@ -1,8 +1,9 @@
 import { Type as t } from "@sinclair/typebox"
-import { fail } from "../../core/errors"
+import { fail, Problems } from "../../core/errors"
 import { codeOf } from "../../core/faults"
 import { log } from "../../core/log"
 import { NetError } from "../../core/net"
+import { check } from "../../http/validate"
 import type { RetrySchedule } from "../../jobs/work-item"
 import { needsSmtputf8, wireForm } from "../../lib/address"
 import {
@@ -10,6 +11,7 @@ import {
   type Outcome,
   type ProviderDescriptor,
   ProviderError,
+  type ReceivedCallback,
   type RecipientOutcome,
 } from "../../providers/provider"
 import { outcomeOf } from "../smtp/outcome"
@@ -34,7 +36,7 @@ const secret_text = t.String({
   pattern: "^[^\\u0000-\\u001f\\u007f]*$",
 })
 
-export const sesProvider: ProviderDescriptor<SesAccess, EmailContext, OutgoingMail, SnsEnvelope> = {
+export const sesProvider: ProviderDescriptor<SesAccess, EmailContext, OutgoingMail> = {
   name: "ses",
   channel: "email",
   about: "Amazon SES",
@@ -67,11 +69,11 @@ export const sesProvider: ProviderDescriptor<SesAccess, EmailContext, OutgoingMa
   unsuppress: (access, { settings }, address) =>
     sesUnsuppress(access, sesEndpoint(settings), address),
   callbacks: {
-    body: SnsEnvelope,
+    methods: ["POST"],
     example: SNS_EXAMPLE,
     about: "Amazon SNS sends notifications of deliveries, bounces and complaints here.",
-    verify: (envelope, network, context) => accountOf(envelope, trusting(network, context)),
-    read: (envelope, network, context) => readEnvelope(envelope, trusting(network, context)),
+    verify: async (call) => accountOf(envelopeOf(call), trusting(call)),
+    read: (call) => readEnvelope(envelopeOf(call), trusting(call)),
   },
   fromSettings(settings) {
     const configuration_set = settings["providers.ses.configuration_set"]
@@ -284,10 +286,20 @@ function isBefore({ kind, cause }: NetError): boolean {
 }
 
 /** The authority of the settings counts for SNS too. */
-const trusting = (network: CallbackNetwork, { settings }: EmailContext): CallbackNetwork => ({
-  ca: sesEndpoint(settings).ca,
+const trusting = ({ network, context }: SesCallback): CallbackNetwork => ({
+  ca: sesEndpoint(context.settings).ca,
   ...network,
 })
+
+type SesCallback = ReceivedCallback<SesAccess, EmailContext>
+
+/** SNS names text/plain as the type of its JSON. Throws 422 for what is no envelope. */
+function envelopeOf({ request }: SesCallback): SnsEnvelope {
+  const problems = new Problems()
+  check(SnsEnvelope, request.fields, problems)
+  problems.throwIfAny()
+  return request.fields as SnsEnvelope
+}
 
 const TOPIC = /^arn:aws(?:-[a-z-]+)?:sns:[a-z0-9-]+:(\d{12}):[\w-]{1,256}(?:\.fifo)?$/
 

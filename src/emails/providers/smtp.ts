@@ -170,7 +170,7 @@ export const smtpProvider: ProviderDescriptor<SmtpAccess, EmailContext, Outgoing
     tls: settings["providers.smtp.tls"],
   }),
   banner: ({ host, port }) => `relay ${host}:${port}`,
-  open: (access, { settings, schedule }, reach) =>
+  open: (access, { settings, schedule }, { reach }) =>
     smtp({
       ...access,
       ...(reach && { resolveHost: () => reach(access.host, access.port) }),

@@ -52,8 +52,8 @@ function bounces({ bounce }: SesNotification): ProviderNotice[] {
   return some(bounce?.bouncedRecipients).map((one) => {
     const said = saidBy(textOf(one?.diagnosticCode), textOf(one?.status))
     const bounce_subtype = kindOf(kind, said)
-    const recipient_email = textOf(one?.emailAddress)
-    return { type: "bounced", recipient_email, bounce_type, bounce_subtype, ...said }
+    const recipient = textOf(one?.emailAddress)
+    return { type: "bounced", recipient, bounce_type, bounce_subtype, ...said }
   })
 }
 
@@ -81,7 +81,7 @@ function complaints({ complaint }: SesNotification): ProviderNotice[] {
   const is_old = textOf(complaint?.complaintSubType) === "OnAccountSuppressionList"
   return some(complaint?.complainedRecipients).map((one) => ({
     ...(is_old ? SUPPRESSED : { type: "complained", complaint_feedback_type }),
-    recipient_email: textOf(one?.emailAddress),
+    recipient: textOf(one?.emailAddress),
     ...NOTHING_SAID,
   }))
 }
@@ -95,7 +95,7 @@ const SUPPRESSED = {
 function deliveries({ delivery }: SesNotification): ProviderNotice[] {
   return some(delivery?.recipients).map((one) => ({
     type: "delivered",
-    recipient_email: textOf(one),
+    recipient: textOf(one),
     ...saidBy(textOf(delivery?.smtpResponse), ""),
   }))
 }
@@ -104,7 +104,7 @@ function deliveries({ delivery }: SesNotification): ProviderNotice[] {
 function rejections({ mail, reject }: SesNotification): ProviderNotice[] {
   return some(mail?.destination).map((one) => ({
     type: "failed",
-    recipient_email: textOf(one),
+    recipient: textOf(one),
     ...NOTHING_SAID,
     response: textOf(reject?.reason) || "Rejected by SES.",
   }))

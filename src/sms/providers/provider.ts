@@ -1,0 +1,201 @@
+import { Type as t } from "@sinclair/typebox"
+import type { Settings } from "../../core/config"
+import { codeOf } from "../../core/faults"
+import { type NetAnswer, NetError, type NetRequest, request } from "../../core/net"
+import type { RetrySchedule } from "../../jobs/work-item"
+import {
+  NO_REPLY,
+  type Outcome,
+  type OutgoingMessage,
+  type Price,
+  type Provider,
+  type ProviderSetting,
+  type ReceivedText,
+  type RecipientOutcome,
+} from "../../providers/provider"
+
+/** One text to one number, ready to be sent. `to` has that number in E.164. */
+export interface OutgoingText extends OutgoingMessage {
+  /** The sender that the message names; null: the one of the configuration. */
+  from: string | null
+  text: string
+  encoding: "gsm7" | "ucs2"
+  /** 1 for the first one. */
+  attempt: number
+}
+
+export type SmsProvider = Provider<OutgoingText>
+
+export interface SmsContext {
+  /** They name the servers of the SMS services. */
+  settings: Settings
+  /** Networks where a gateway that a project names may be, besides the public internet. */
+  allow_private: readonly string[]
+  simulator: TextSimulator
+}
+
+/** What becomes of a text that never leaves the server (provider `log`). */
+export interface TextSimulator {
+  /** Stores the text in the embedded mailbox, where that runs. */
+  show(text: OutgoingText, from: string): Promise<void>
+  /** Reports later, as a callback would. */
+  report(text: OutgoingText, report: SimulatedReport, in_seconds: number): Promise<void>
+}
+
+export interface SimulatedReport {
+  type?: "delivered" | "undelivered"
+  received?: ReceivedText
+}
+
+/** What a provider's answer says, whichever words it uses. */
+export type TextMeaning =
+  | "sent"
+  | "delivered"
+  /** The request left, and no answer came: nobody may send it again. */
+  | "unconfirmed"
+  /** The number cannot get it, or the text cannot be sent. */
+  | "refused"
+  | "opted_out"
+  | "throttled"
+  | "credentials"
+  | "outage"
+  /** The request did not leave. */
+  | "unreachable"
+
+export interface TextAnswer {
+  meaning: TextMeaning
+  /** The provider's words, for people. */
+  said: string | null
+  provider_code?: string | undefined
+  provider_message_id?: string | undefined
+  price?: Price | undefined
+  sender?: string | undefined
+}
+
+export const UNCONFIRMED = "unconfirmed"
+
+const SECONDS = [5, 30, 120, 600]
+
+/** In seconds; no attempt after the last one (contract 41). */
+export const smsSchedule: RetrySchedule = (attempt) => SECONDS[attempt - 1]
+
+type Result = Pick<RecipientOutcome, "status" | "fault" | "held" | "opted_out">
+
+const RESULTS: Record<TextMeaning, Result> = {
+  sent: { status: "sent" },
+  delivered: { status: "delivered" },
+  unconfirmed: { status: "sent" },
+  refused: { status: "failed" },
+  opted_out: { status: "failed", opted_out: true },
+  throttled: { status: "retry", fault: "infrastructure", held: true },
+  credentials: { status: "failed", fault: "authentication" },
+  outage: { status: "retry", fault: "infrastructure" },
+  unreachable: { status: "retry", fault: "connection" },
+}
+
+/** The outcome of one attempt, by what the provider said. */
+export function textOutcome(
+  provider: string,
+  { to: [address = ""] }: Pick<OutgoingText, "to">,
+  answer: TextAnswer,
+  schedule: RetrySchedule = smsSchedule,
+): Outcome {
+  const { meaning, said, provider_code, price, provider_message_id, sender } = answer
+  const result = RESULTS[meaning]
+  const is_good = result.status === "sent" || result.status === "delivered"
+  const reason = meaning === UNCONFIRMED ? UNCONFIRMED : is_good ? null : (said ?? meaning)
+  return {
+    ...result,
+    address,
+    provider,
+    reason,
+    bounce_subtype: null,
+    code: result.status === "failed" ? "provider_error" : null,
+    reply: {
+      ...NO_REPLY,
+      response: said,
+      ...(provider_code !== undefined && { provider_code }),
+      ...(price && { price }),
+    },
+    others: [],
+    transcript: [],
+    schedule,
+    ...(provider_message_id !== undefined && { provider_message_id }),
+    ...(sender !== undefined && { sender }),
+  }
+}
+
+/** In milliseconds, for everything together. A service that takes longer has perhaps taken the text. */
+const TIMEOUT_MS = 15_000
+const CAPTURE_BYTES = 64 * 1024
+
+type TextRequest = Pick<NetRequest, "url" | "method" | "headers" | "body" | "allow_private"> & {
+  timeout_ms?: number
+}
+
+/**
+ * Asks the provider once, through the one function that leaves the server. Without an answer the text is
+ * `unreachable` where its request cannot have left, otherwise `unconfirmed`.
+ */
+export async function exchange(
+  asked: TextRequest,
+  read: (answer: NetAnswer, text: string) => TextAnswer,
+): Promise<TextAnswer> {
+  try {
+    const answer = await request({
+      timeout_ms: TIMEOUT_MS,
+      capture_bytes: CAPTURE_BYTES,
+      ...asked,
+    })
+    return read(answer, new TextDecoder().decode(answer.body))
+  } catch (error) {
+    if (!(error instanceof NetError)) throw error
+    return { meaning: hasLeft(error) ? UNCONFIRMED : "unreachable", said: error.message }
+  }
+}
+
+const NEVER_CONNECTED =
+  /^(ConnectionRefused|FailedToOpenSocket|ECONNREFUSED|EHOSTUNREACH|ENETUNREACH)$/
+
+/** Whether the request may have been on its way. */
+function hasLeft({ kind, cause }: NetError): boolean {
+  if (kind === "timeout") return true
+  return kind === "connection" && !NEVER_CONNECTED.test(codeOf(cause) ?? "")
+}
+
+const Sender = t.String({ minLength: 1, maxLength: 20, pattern: "^[^\\u0000-\\u001f\\u007f]+$" })
+const PREFIX = "^\\+[1-9][0-9]{0,6}$"
+
+/** What every provider of texts may be set to (contract 41). */
+export const SMS_SETTINGS = {
+  from: { schema: t.Optional(Sender), about: "sender of a text that names none" },
+  per_country_from: {
+    schema: t.Optional(t.Record(t.String({ pattern: PREFIX }), Sender, { maxProperties: 250 })),
+    about: 'senders by country prefix, as JSON: {"+43": "+43…"}. They win over `from`',
+    value: "json",
+  },
+  allowed_countries: {
+    schema: t.Optional(t.Array(t.String({ pattern: PREFIX }), { maxItems: 250 })),
+    about: "country prefixes that texts may go to, such as +43,+49. Without it: all",
+    value: "prefixes",
+  },
+} as const satisfies Record<string, ProviderSetting>
+
+/** The settings of a configuration, as `SMS_SETTINGS` lets them in. */
+export interface SmsSettings {
+  from?: string
+  per_country_from?: Record<string, string>
+  allowed_countries?: string[]
+  messaging_service_sid?: string
+}
+
+/** The sender of the configuration for this number: the longest prefix that it has one for, then `from`. */
+export function senderFor({ from, per_country_from = {} }: SmsSettings, to: string): string | null {
+  const prefixes = Object.keys(per_country_from).filter((prefix) => to.startsWith(prefix))
+  const longest = prefixes.reduce((best, one) => (one.length > best.length ? one : best), "")
+  return per_country_from[longest] ?? from ?? null
+}
+
+/** Whether the configuration lets texts go to this number. */
+export const allows = ({ allowed_countries = [] }: SmsSettings, to: string): boolean =>
+  allowed_countries.length === 0 || allowed_countries.some((prefix) => to.startsWith(prefix))
