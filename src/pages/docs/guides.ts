@@ -17,6 +17,7 @@ import reputation from "../../../docs/reputation.md" with { type: "file" }
 import resend from "../../../docs/resend.md" with { type: "file" }
 import scheduling from "../../../docs/scheduling.md" with { type: "file" }
 import sendingToSubscribers from "../../../docs/sending-to-subscribers.md" with { type: "file" }
+import sms from "../../../docs/sms.md" with { type: "file" }
 import smtp from "../../../docs/smtp.md" with { type: "file" }
 import subscribers from "../../../docs/subscribers.md" with { type: "file" }
 import suppressions from "../../../docs/suppressions.md" with { type: "file" }
@@ -47,6 +48,7 @@ export const guides: Guide[] = [
   { name: "tracking", short: "Openings and clicks", file: tracking },
   { name: "resend", short: "The resend client", file: resend },
   { name: "smtp", short: "Sending by SMTP", file: smtp },
+  { name: "sms", short: "SMS", file: sms },
   { name: "webhooks", short: "Webhooks", file: webhooks },
   { name: "inbound", short: "Receiving mail", file: inbound },
   { name: "subscribers", short: "Subscribers", file: subscribers },
