@@ -1,10 +1,11 @@
 import { Type as t } from "@sinclair/typebox"
 import { type AnyRoute, projectRow, route } from "../http/route"
-import { anything, count, flag, id, maybe, text as sample, time, word } from "../lib/record-fields"
+import { anything, count, flag, id, maybe, text as sample, word } from "../lib/record-fields"
+import { explanationFields } from "../messages/explanation"
 import { readSendEmail, SEND_LIMIT_BYTES } from "./fields"
 import type { PreflightParts } from "./preflight"
 import { SendEmail, STATUSES } from "./schemas"
-import { CHECK_OUTCOMES, CHECKS, explain, preflight, STAGES, STEP_OUTCOMES } from "./stages"
+import { CHECK_OUTCOMES, CHECKS, explain, preflight, STAGES } from "./stages"
 
 const Preflight = t.Object(
   {
@@ -41,22 +42,10 @@ const Preflight = t.Object(
   { title: "Preflight" },
 )
 
+const SUMMARY = "The email to ann@example.com was delivered after 1 attempt."
+
 const Explanation = t.Object(
-  {
-    email_id: id(),
-    verdict: word(STATUSES),
-    summary: sample("The email to ann@example.com was delivered after 1 attempt."),
-    steps: t.Array(
-      t.Object({
-        at: time(),
-        stage: word(STAGES),
-        rule: sample("domain"),
-        outcome: word(STEP_OUTCOMES, "`none` means that the stage had nothing to do."),
-        detail: sample("The project could send from example.com."),
-      }),
-      { description: "In the order of the stages." },
-    ),
-  },
+  { email_id: id(), ...explanationFields(STATUSES, STAGES, SUMMARY) },
   { title: "Explanation" },
 )
 

@@ -126,6 +126,8 @@ describe("stages by what is known", () => {
       api_key_id: null,
       idempotency_key: null,
       sandbox: false,
+      fan_out_id: null,
+      units: null,
       error: null,
       scheduled_at: null,
       next_attempt_at: null,
@@ -153,6 +155,7 @@ describe("stages by what is known", () => {
 
   test.each<[string, string, Partial<MessageView>, [string, string]]>([
     ["a session", "auth", {}, ["session", "pass"]],
+    ["a publish", "source", { fan_out_id: newId() }, ["publish", "pass"]],
     ["the sandbox", "quota", { sandbox: true }, ["sandbox", "none"]],
     [
       "a template",
@@ -238,6 +241,33 @@ describe("stages by what is known", () => {
     expect(tracking?.detail).toBe(
       "Its openings and clicks are tracked. Opened: 3 in all, 1 by people, 2 by machines. Clicked: never.",
     )
+  })
+
+  test("segments are counted where a message counts its own units", () => {
+    const [quota] = of({ units: 3 }).steps.filter(({ stage }) => stage === "quota")
+    expect(quota?.detail).toBe("It used 3 segments of the month's quota.")
+  })
+
+  test("the provider tells of failover within an attempt, and what is waited for", () => {
+    const tried = {
+      message_id: newId(),
+      attempt: 1,
+      provider: "b",
+      started_at: AT,
+      outcome: "sent",
+    }
+    const words = { duration_ms: 5, mx: null, tls: null, smtp_code: null }
+    const transcript = ["* a: connection: refused", "* trying the next provider: b"]
+    const attempt = { ...tried, ...words, enhanced_code: null, response: null, transcript }
+    const facts = { message: message({}), key_name: null, deliveries: [] }
+    const { steps } = explained({
+      ...{ ...facts, attempts: [attempt], hits: { opens: none, clicks: none } },
+      refusal: "a refuses our login",
+    })
+    expect(steps.filter(({ stage }) => stage === "provider")).toMatchObject([
+      { rule: "failover", detail: expect.stringContaining("Attempt 1 tried b, because") },
+      { rule: "waits", outcome: "wait", detail: "a refuses our login" },
+    ])
   })
 
   test("a recipient that was suppressed later fails", () => {
