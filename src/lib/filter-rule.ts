@@ -191,8 +191,8 @@ export function matches(rule: Rule, subject: unknown): boolean {
   return test(valueAt(rule.field, subject), rule.value)
 }
 
-/** Own members only: what every object inherits is no data. */
-function valueAt(field: string, subject: unknown): unknown {
+/** What stands at a path such as `items.0.name`. Own members only: what every object inherits is no data. */
+export function valueAt(field: string, subject: unknown): unknown {
   let found = subject
   for (const step of field.split(".")) {
     if (typeof found !== "object" || found === null) return undefined

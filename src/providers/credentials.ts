@@ -8,7 +8,8 @@ import type { Credentials, ProviderDescriptor } from "./provider"
 /** The form of a provider's credentials. */
 const credentialsSchema = oncePer(({ credentials }: ProviderDescriptor): TObject => {
   const fields = Object.entries(credentials).map(([name, { schema }]) => [name, schema])
-  return t.Object(Object.fromEntries(fields))
+  // Inside of their own name, so that a field may have any name.
+  return t.Object({ credentials: t.Object(Object.fromEntries(fields)) })
 })
 
 /** Puts what is wrong into the collection, and returns what of it is known, as it is kept. */
@@ -19,15 +20,13 @@ export function readCredentials(
 ): Credentials {
   const wanted = withDefaults(descriptor, given ?? {})
   const found = new Problems()
-  check(credentialsSchema(descriptor), wanted, found)
+  check(credentialsSchema(descriptor), { credentials: wanted }, found)
   for (const [name, value] of Object.entries(wanted)) {
     if (isSecret(descriptor, name) && typeof value === "string" && value.startsWith(MASK)) {
-      found.add(name, "invalid", MASKED)
+      found.add(`credentials.${name}`, "invalid", MASKED)
     }
   }
-  for (const { path, code, message } of found.list) {
-    problems.add(path === "body" ? "credentials" : `credentials.${path}`, code, message)
-  }
+  for (const { path, code, message } of found.list) problems.add(path, code, message)
   if (found.any) return {}
   const fault = descriptor.validate?.(wanted)
   if (fault) problems.add(`credentials.${fault.field}`, fault.code, fault.message)

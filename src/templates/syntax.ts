@@ -67,14 +67,20 @@ export function parseText(
   source: string,
   noticing: Noticing = "exact",
 ): { tree: hbs.AST.Program; facts: TextFacts } {
+  const tree = treeOf(source)
+  const facts: TextFacts = { names: new Set(), partials: new Map() }
+  new Walk(facts, noticing).program(tree, ROOT)
+  return { tree, facts }
+}
+
+/** The syntax tree of a text, as it was written. Throws `Unfit`, or what the parser throws. */
+export function treeOf(source: string): hbs.AST.Program {
   // An object would be taken for a syntax tree, and a forged tree is code.
   if (typeof source !== "string") throw new Unfit("syntax", "A template must be a text.")
   refuseDeepBlocks(source)
   const tree = Handlebars.parse(source)
   requireShallow(tree)
-  const facts: TextFacts = { names: new Set(), partials: new Map() }
-  new Walk(facts, noticing).program(tree, ROOT)
-  return { tree, facts }
+  return tree
 }
 
 /** `{{^}}` begins nothing: it is `{{else}}`. */
