@@ -13,6 +13,7 @@ import { bumpAll } from "../store/counters"
 import { prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import type { SendDecision } from "../subscribers/decision"
+import { refusalsByCountry } from "../tenancy/country-limit"
 import { limitsForUpdate, type SendBucket, takeFromBucket } from "../tenancy/quotas"
 import { audienceSourceOf, nextRange, type WalkedRecipient } from "./audience-source"
 import { FOUND, sentName, skippedName } from "./fan-out"
@@ -44,6 +45,11 @@ const FROZEN_SECONDS = 5
 const NO_PROVIDER = "no_provider"
 const NO_PROVIDER_SECONDS = 60
 
+const COUNTRY_LIMIT = "country_limit"
+
+/** Not until the next hour: an allowed country lifts the limit at once. */
+const COUNTRY_LIMIT_SECONDS = 60
+
 /**
  * Writes the messages of the next recipients of a part together with its cursor: so nobody is written to
  * twice, and nobody is left out. A subscriber that left the topic gets nothing. Of the fan-out it holds this
@@ -69,9 +75,10 @@ export async function writeChunk(tx: Tx, input: ChunkInput): Promise<ChunkResult
   if (!about) return { fails: source.gone }
   const { project_settings } = caller
   if (!project_settings.sandbox) {
-    for (const channel of fan_out.channels) {
-      await limitsForUpdate(tx, allowanceOf(caller, channel), bucketOf(caller, channel))
-    }
+    const { channels } = fan_out
+    const quotas = channels.map((channel) => allowanceOf(caller, channel))
+    const buckets = channels.map((channel) => bucketOf(caller, channel))
+    await limitsForUpdate(tx, quotas, buckets)
   }
   const range = await nextRange(tx, fan_out, part, project_settings)
   const { members, found } = range
@@ -226,7 +233,7 @@ const bucketOf = ({ project_id, limits }: Caller, channel: AudienceChannel): Sen
   share: SHARE_OF_BUCKET,
 })
 
-/** How far the walk may go: the bucket, throttling and recipients out of reach stop it early. */
+/** How far the walk may go: the bucket, a country's hour, throttling and recipients out of reach stop it early. */
 async function paced(
   tx: Tx,
   { caller, recipients }: Walk,
@@ -246,7 +253,13 @@ async function paced(
     counted.push({ at, message: entry.message })
   }
   const throttled = counted.find(({ message }) => throttledRefusal(caller, message.id))
-  const before = throttled ? counted.filter(({ at }) => at < throttled.at) : counted
+  const unthrottled = throttled ? counted.filter(({ at }) => at < throttled.at) : counted
+  const by_country = await refusalsByCountry(
+    tx,
+    unthrottled.map(({ message }) => message),
+  )
+  const crowded = unthrottled[by_country.findIndex((refusal) => refusal !== null)]
+  const before = crowded ? unthrottled.filter(({ at }) => at < crowded.at) : unthrottled
   const refusals = await takeFromBucket(
     tx,
     bucketOf(caller, channel),
@@ -254,6 +267,8 @@ async function paced(
   )
   const full = before[refusals.findIndex((refusal) => refusal !== null)]
   if (full) return { done: full.at, wait_seconds: THROTTLED_SECONDS }
+  if (crowded)
+    return { done: crowded.at, wait_seconds: COUNTRY_LIMIT_SECONDS, pauses: COUNTRY_LIMIT }
   if (throttled) return { done: throttled.at, wait_seconds: THROTTLED_SECONDS }
   if (unreachable === undefined) return { done: planned.length }
   return { done: unreachable, wait_seconds: NO_PROVIDER_SECONDS, pauses: NO_PROVIDER }

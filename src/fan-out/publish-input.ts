@@ -220,7 +220,7 @@ export const Publish = t.Object(
     status_reason: rarely(
       text(
         "account_frozen",
-        "Why it waits or failed. `held_after_restore`: an operator resumes or drops it. `no_provider`: it looks again each minute for one that delivers to the next member.",
+        "Why it waits or failed. `held_after_restore`: an operator resumes or drops it. `no_provider`: it looks again each minute for one that delivers to the next member. `country_limit`: no more texts may go to a country in this hour.",
       ),
     ),
     audience: count(1250, "The members of the topic when it began. 0 before that."),

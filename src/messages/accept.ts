@@ -12,7 +12,9 @@ import { LIMIT_OF } from "../plans/plans"
 import { frozenRefusal, type SendingCaller, throttledRefusal } from "../reputation/gate"
 import { Batcher } from "../store/batcher"
 import type { Reader, Store, Tx } from "../store/store"
+import { countByCountry, refusalsByCountry } from "../tenancy/country-limit"
 import {
+  bucketsForUpdate,
   giveBack,
   type QuotaAllowance,
   requireRoomFor,
@@ -44,7 +46,8 @@ type AcceptMode = "apart" | "permissive" | "strict"
 /**
  * Takes messages of any channel from the quota and from the sends of a second, in the transaction that accepts
  * them. `countUsage` follows as its last step. Answers why an entry is refused: what the project may store (403),
- * the month's quota (402), the account's sending status (403, 429), then the sends of a second (429). An entry that is not in the answer is admitted.
+ * the month's quota (402), the account's sending status (403, 429), the sends of an hour to a country (429), then those
+ * of a second (429). An entry that is not in the answer is admitted.
  */
 export async function admit(
   tx: Tx,
@@ -52,10 +55,12 @@ export async function admit(
   mode: AcceptMode = "apart",
 ): Promise<Map<MessageEntry, ApiError>> {
   const refused = new Map<MessageEntry, ApiError>()
-  for (const step of [refuseFull, reserveAll, refuseByStatus, slowDown]) {
+  for (const step of [refuseFull, reserveAll, refuseByStatus, refuseByCountry, slowDown]) {
     const left = list.filter((entry) => !refused.has(entry))
     await step(tx, { left, mode, refused })
   }
+  const to_countries = list.filter((entry) => isToCountry(entry) && !refused.has(entry))
+  if (to_countries.length > 0) await countByCountry(tx, to_countries.map(messageOf))
   return refused
 }
 
@@ -140,16 +145,41 @@ function statusRefusal({ message, restricted }: MessageEntry, drawn_id: string) 
   )
 }
 
+const messageOf = ({ message }: MessageEntry) => message
+
+const isToCountry = ({ message }: MessageEntry) => message.country !== undefined
+
+/** Holds the buckets first: a publish does so as well, because it learns the countries last. */
+async function refuseByCountry(tx: Tx, { left, mode, refused }: Admission) {
+  const limited = left.filter(isToCountry)
+  if (limited.length === 0) return
+  const buckets = groups(left, bucketName)
+  await bucketsForUpdate(
+    tx,
+    buckets.map((one) => bucketOf(one)),
+  )
+  const refusals = await refusalsByCountry(tx, limited.map(messageOf))
+  for (const [at, entry] of limited.entries()) {
+    const refusal = refusals[at]
+    if (!refusal) continue
+    if (mode === "strict") throw refusal
+    refused.set(entry, refusal)
+    if (entry.allowance) await giveBack(tx, entry.allowance, unitsOf(entry))
+  }
+}
+
+const bucketOf = ({ message: { project_id, channel }, allowance }: CountedEntry) => ({
+  ...{ project_id, channel, limit: allowance.sends_per_second },
+})
+
 const bucketName = ({ message: { project_id, channel } }: CountedEntry) =>
   `${project_id} ${channel}`
 
 /** A batch takes its number of emails at once, and waits as a whole. Asks nothing where a second has no limit. */
 async function slowDown(tx: Tx, { left, mode, refused }: Admission) {
-  for (const { message, allowance, entries } of groups(left, bucketName)) {
-    const { project_id, channel } = message
-    const { sends_per_second: limit } = allowance
-    if (limit === null) continue
-    const bucket = { project_id, channel, limit }
+  for (const { entries, ...first } of groups(left, bucketName)) {
+    const bucket = bucketOf(first)
+    if (bucket.limit === null) continue
     const sends = mode === "apart" ? entries.map(() => 1) : [entries.length]
     const refusals = await takeFromBucket(tx, bucket, sends)
     const [whole] = refusals
@@ -158,7 +188,7 @@ async function slowDown(tx: Tx, { left, mode, refused }: Admission) {
       const refusal = refusals[at]
       if (!refusal) continue
       refused.set(entry, refusal)
-      await giveBack(tx, allowance, unitsOf(entry))
+      await giveBack(tx, first.allowance, unitsOf(entry))
     }
   }
 }
@@ -228,8 +258,7 @@ export async function refuseFrozen(
 /**
  * The last checks inside the transaction, for what may have changed since `prepare`. Takes many
  * emails, because sends are batched. Answers for each with the message, or with why it is refused:
- * what the project may store (403), the month's quota (402), the account's sending status (403, 429), then the sends of a second (429).
- * A message whose recipient may not get it is accepted, and ends at once.
+ * the same reasons as `admit`. A message whose recipient may not get it is accepted, and ends at once.
  */
 export async function accept(
   tx: Tx,

@@ -231,6 +231,8 @@ export interface NewMessage
     >,
     Partial<SomeMessages> {
   content: unknown
+  /** The country prefix (`+43`) whose sends of an hour are limited; absent where they are not. */
+  country?: string | undefined
   /** It is accepted, and ends at once: its recipient wants or may get no such message. */
   refused?: MessageRefusal
 }

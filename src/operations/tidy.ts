@@ -25,6 +25,7 @@ import type { Store } from "../store/store"
 import { counterOf } from "../subscribers/subscribers"
 import { purgeGeneralBounces, purgeSoftFailures } from "../suppressions/soft-failures"
 import { purgeExpired } from "../suppressions/suppressions"
+import { purgeCountryHours } from "../tenancy/country-limit"
 import { purgeInvitations } from "../tenancy/invitations"
 import { forgetToldShare } from "../tenancy/stored-share"
 import { purgeUsage } from "../tenancy/usage"
@@ -83,6 +84,7 @@ async function purgeShortLived(store: Store, all: All) {
   const purges = [
     ...[idempotency.purge, purgeDead, purgeSessions, purgeEnded, expireHeld, purgePolicies],
     ...[purgeHours, purgeWebhookHours, purgeExpired, purgeSoftFailures, purgeGeneralBounces],
+    purgeCountryHours,
   ]
   for (const purge of purges) await all(() => purge(store))
 }

@@ -244,7 +244,7 @@ export interface SendBucket {
 
 /**
  * Takes room for sends, each wish as a whole and in order. A wish larger than the bucket is let in
- * when the bucket is empty, and then drains for as long as it takes. Returns a refusal (429
+ * when the bucket is empty, and then drains for as long as it takes. Returns a refusal (429, of email
  * `rate_limited`) for each wish without room, and null for the others. Undone with the transaction.
  */
 export async function takeFromBucket(
@@ -262,7 +262,7 @@ export async function takeFromBucket(
     const size = Math.min(units, limit)
     const room = Math.max(share * SECOND, SECOND / Math.max(limit, 1))
     const excess = limit === 0 ? SECOND : backlog + (size * SECOND) / limit - room
-    if (excess > 1) return bucketFull(limit, excess) // 1: what rounding may leave
+    if (excess > 1) return bucketFull(key.channel, limit, excess) // 1: what rounding may leave
     drained += Math.round((units * SECOND) / limit)
     return null
   })
@@ -271,27 +271,35 @@ export async function takeFromBucket(
 }
 
 /**
- * Locks the count of the month, then the bucket, as single sends do: for a transaction that locks other rows
- * or takes from the bucket before it reserves. In another order the two would deadlock.
+ * Locks the counts of the month, then the buckets, as single sends do: for a transaction that locks other rows
+ * or takes from a bucket before it reserves. In another order the two would deadlock.
  */
-export async function limitsForUpdate(
-  tx: Tx,
-  { subject, metric, limit }: MonthlyQuota,
-  { project_id, channel, limit: sends_per_second }: SendBucket,
-) {
-  if (limit !== null) await findForUpdate(tx, { subject, metric, period: currentPeriod() })
-  if (sends_per_second !== null) await bucketForUpdate(tx, { project_id, channel }, millis() * 1000)
+export async function limitsForUpdate(tx: Tx, quotas: MonthlyQuota[], buckets: SendBucket[]) {
+  const limited = quotas.filter(({ limit }) => limit !== null)
+  for (const { subject, metric } of limited.sort((a, b) => (a.metric < b.metric ? -1 : 1)))
+    await findForUpdate(tx, { subject, metric, period: currentPeriod() })
+  await bucketsForUpdate(tx, buckets)
+}
+
+/** Locks buckets in the order in which sends of several take from them. */
+export async function bucketsForUpdate(tx: Tx, buckets: SendBucket[]) {
+  const now = millis() * 1000
+  const limited = buckets.filter(({ limit }) => limit !== null)
+  const name = ({ project_id, channel }: SendBucket) => `${project_id} ${channel}`
+  for (const { project_id, channel } of limited.sort((a, b) => (name(a) < name(b) ? -1 : 1)))
+    await bucketForUpdate(tx, { project_id, channel }, now)
 }
 
 /** Empties the buckets of these projects: what drains by an old limit says nothing of a new one. */
 export const emptyBuckets = (tx: Tx, project_ids: string[]) =>
   tx.delete(sendBuckets).where(inArray(sendBuckets.project_id, project_ids))
 
-function bucketFull(limit: number, excess: number): ApiError {
+function bucketFull(channel: string, limit: number, excess: number): ApiError {
   const retry_after = Math.max(1, Math.ceil(excess / SECOND))
   const message = `This project may send ${limit} messages a second. Try again in ${retry_after} s.`
   const details = { retry_after, limit, window_seconds: 1, scope: "sends" }
-  return new ApiError("rate_limited", message, details)
+  const code = channel === "email" ? "rate_limited" : "rate_limit_exceeded" // contract 00, section 7
+  return new ApiError(code, message, details)
 }
 
 async function bucketForUpdate(

@@ -43,6 +43,28 @@ export const invitations = table(
 )
 life(invitations, { owner: "account", ends: "after 90 days" })
 
+/**
+ * The sends of a project to one country in one hour, and how many there may be, which is decided with the first
+ * one. The hours before say what is usual.
+ */
+export const countryHours = table(
+  "country_hours",
+  {
+    project_id: ref().notNull(),
+    /** `+43` */
+    prefix: text().notNull(),
+    /** Hours since 1970. */
+    hour: int().notNull(),
+    sends: int().notNull(),
+    most: int().notNull(),
+  },
+  (row) => [
+    primaryKey({ columns: [row.project_id, row.prefix, row.hour] }),
+    index("country_hours_by_hour").on(row.hour),
+  ],
+)
+life(countryHours, { owner: "project", ends: "after 8 days" })
+
 /** What each project used a day, in UTC. The shards keep writers on Postgres from waiting. */
 export const usageDays = table(
   "usage_days",

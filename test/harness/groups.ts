@@ -40,6 +40,7 @@ const STORIES = new Set([
   "test/plans/stored-bytes.test.ts",
   "test/providers/routes.test.ts",
   "test/smtp/submission.test.ts",
+  "test/tenancy/country-limit.test.ts",
   "test/tenancy/projects.test.ts",
 ])
 /** What a file changes for its whole process, or measures of it: clock, settings, environment, globals, memory. */

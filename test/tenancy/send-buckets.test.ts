@@ -15,10 +15,8 @@ afterAll(async () => {
 let time = millisFrom("2026-11-21T10:00:00.000Z")
 clock.read = () => time
 
-const bucket = (limit: number | null): SendBucket => ({
-  project_id: newId(),
-  channel: "email",
-  limit,
+const bucket = (limit: number | null, channel = "email"): SendBucket => ({
+  ...{ project_id: newId(), channel, limit },
 })
 
 const send = (from: SendBucket, ...wishes: number[]) =>
@@ -83,6 +81,14 @@ describe("a batch larger than the bucket", () => {
     time += 1000
     expect(await send(mine, 100)).toEqual([null])
   })
+})
+
+test.each([
+  ["email", "rate_limited" as const],
+  ["sms", "rate_limit_exceeded" as const],
+])("a full bucket of %s answers %s", async (channel, code) => {
+  const [, refusal] = await send(bucket(1, channel), 1, 1)
+  expect(refusal?.code).toBe(code)
 })
 
 test("a clock that leaps back holds nobody up for long", async () => {
