@@ -77,3 +77,13 @@ function distance(a: string, b: string): number {
 
 /** A text from elsewhere as a part of a line, whose order it does not change: isolated by its first strong letter (UAX #9). */
 export const isolated = (text: string): string => `\u2068${text}\u2069`
+
+/** The object of a JSON text; undefined for what is no JSON, or no object. */
+export function objectIn(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === "object" && value !== null ? { ...value } : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -3,12 +3,15 @@ import type { Settings } from "../../core/config"
 import { codeOf } from "../../core/faults"
 import { type NetAnswer, NetError, type NetRequest, request } from "../../core/net"
 import type { RetrySchedule } from "../../jobs/work-item"
+import { phoneFrom } from "../../lib/phone"
 import {
   NO_REPLY,
   type Outcome,
   type OutgoingMessage,
   type Price,
   type Provider,
+  ProviderError,
+  type ProviderReport,
   type ProviderSetting,
   type ReceivedText,
   type RecipientOutcome,
@@ -56,6 +59,8 @@ export type TextMeaning =
   /** The number cannot get it, or the text cannot be sent. */
   | "refused"
   | "opted_out"
+  /** This account or its sender may not send it; another provider's may. */
+  | "forbidden"
   | "throttled"
   | "credentials"
   | "outage"
@@ -87,11 +92,15 @@ const RESULTS: Record<TextMeaning, Result> = {
   unconfirmed: { status: "sent" },
   refused: { status: "failed" },
   opted_out: { status: "failed", opted_out: true },
+  forbidden: { status: "failed", fault: "infrastructure" },
   throttled: { status: "retry", fault: "infrastructure", held: true },
   credentials: { status: "failed", fault: "authentication" },
   outage: { status: "retry", fault: "infrastructure" },
   unreachable: { status: "retry", fault: "connection" },
 }
+
+/** Of the words of a provider. */
+const MOST_SAID = 500
 
 /** The outcome of one attempt, by what the provider said. */
 export function textOutcome(
@@ -100,7 +109,8 @@ export function textOutcome(
   answer: TextAnswer,
   schedule: RetrySchedule = smsSchedule,
 ): Outcome {
-  const { meaning, said, provider_code, price, provider_message_id, sender } = answer
+  const { meaning, provider_code, price, provider_message_id, sender } = answer
+  const said = answer.said?.slice(0, MOST_SAID) ?? null
   const result = RESULTS[meaning]
   const is_good = result.status === "sent" || result.status === "delivered"
   const reason = meaning === UNCONFIRMED ? UNCONFIRMED : is_good ? null : (said ?? meaning)
@@ -163,6 +173,28 @@ function hasLeft({ kind, cause }: NetError): boolean {
   return kind === "connection" && !NEVER_CONNECTED.test(codeOf(cause) ?? "")
 }
 
+/** For `check` of a provider: what was found, in words. Rejects with ProviderError. */
+export async function checked(asking: Promise<TextAnswer>): Promise<string> {
+  const { meaning, said } = await asking
+  if (meaning === "sent") return said ?? ""
+  const fault = meaning === UNCONFIRMED ? "connection" : RESULTS[meaning].fault
+  throw new ProviderError(fault ?? "infrastructure", said ?? meaning)
+}
+
+/** Where a service is. The operator names its address, so it may be a private one. */
+export const serviceAt = (url: string) => ({ url, allow_private: [new URL(url).hostname] })
+
+export const basicAuth = (name: string, password: string): string =>
+  `Basic ${Buffer.from(`${name}:${password}`).toString("base64")}`
+
+/** What the status of an answer means, where its service has no word of its own for it. */
+export function meaningOfStatus(status: number): TextMeaning {
+  if (status === 429) return "throttled"
+  if (status < 400 || status >= 500) return "outage"
+  if (/^(401|402|404|405)$/.test(String(status))) return "credentials"
+  return status === 403 ? "forbidden" : "refused"
+}
+
 const Sender = t.String({ minLength: 1, maxLength: 20, pattern: "^[^\\u0000-\\u001f\\u007f]+$" })
 const PREFIX = "^\\+[1-9][0-9]{0,6}$"
 
@@ -199,3 +231,23 @@ export function senderFor({ from, per_country_from = {} }: SmsSettings, to: stri
 /** Whether the configuration lets texts go to this number. */
 export const allows = ({ allowed_countries = [] }: SmsSettings, to: string): boolean =>
   allowed_countries.length === 0 || allowed_countries.some((prefix) => to.startsWith(prefix))
+
+/** The fields of a callback that are texts, by their names. */
+export const textIn = (fields: Record<string, unknown>) => (name: string) =>
+  typeof fields[name] === "string" ? fields[name] : undefined
+
+/** A text that came in, with its numbers in E.164; undefined where something of it is missing. */
+export function receivedReport(
+  provider_message_id: string | undefined,
+  from: string | undefined,
+  to: string | undefined,
+  text: string | undefined,
+): ProviderReport | undefined {
+  if (from === undefined || to === undefined || text === undefined) return undefined
+  // A name or a short code stays as it is.
+  const received = { from: phoneFrom(from) ?? from, to: phoneFrom(to) ?? to, text }
+  return {
+    notices: [],
+    received: { provider_message_id: provider_message_id ?? null, ...received },
+  }
+}

@@ -3,6 +3,7 @@ import { AwsV4Signer } from "aws4fetch"
 import type { Settings } from "../../../core/config"
 import { type NetAnswer, request } from "../../../core/net"
 import { now } from "../../../core/time"
+import { objectIn } from "../../../lib/text"
 import type { IdentityStatus, SenderIdentity } from "../../../providers/provider"
 import { oncePer } from "../../../store/cached"
 
@@ -94,16 +95,6 @@ async function sign(access: SesAccess, url: string, { method, body: given }: Ses
   })
   const { url: to, headers } = await signer.sign()
   return { url: to.toString(), headers: Object.fromEntries(headers), body }
-}
-
-/** Undefined for what is no JSON, or no object. */
-export function objectIn(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === "object" && value !== null ? { ...value } : undefined
-  } catch {
-    return undefined
-  }
 }
 
 /** The name stands in a header or in the body, with a namespace before or an address behind it. */

@@ -1,7 +1,7 @@
 import { bounceSubtype } from "../../../lib/dsn-recipient"
 import { stageIn } from "../../../lib/refusal"
+import { objectIn } from "../../../lib/text"
 import type { ProviderNotice, ProviderReport } from "../../../providers/provider"
-import { objectIn } from "./api"
 
 interface BouncedRecipient {
   emailAddress?: unknown
