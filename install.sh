@@ -151,6 +151,8 @@ wanted_packages() {
   /usr/bin/python3 -c 'import authheaders, nacl, spf' >/dev/null 2>&1 ||
     echo python3-authheaders python3-nacl python3-spf
   { has knotd && has knotc; } || echo knot
+  { has bearerbox && has smsbox; } || echo kannel
+  [ -x /usr/lib/kannel/test/fakesmsc ] || echo kannel-extras
   has php || echo php-cli
   has go || echo golang-go
   has Xvfb || echo xvfb

@@ -17,6 +17,9 @@ const packages = {
   dkimverify: "python3-dkim",
   knotd: "knot",
   knotc: "knot",
+  bearerbox: "kannel",
+  smsbox: "kannel",
+  fakesmsc: "kannel-extras",
   tmux: "tmux",
   initdb: "postgresql",
   openssl: "openssl",
@@ -40,7 +43,10 @@ const packages = {
 export type Peer = keyof typeof packages
 
 /** Debian keeps some of them out of an ordinary PATH. */
-const PLACES = ["/usr/bin", "/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/opt/homebrew/bin"]
+const PLACES = [
+  ...["/usr/bin", "/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/opt/homebrew/bin"],
+  "/usr/lib/kannel/test",
+]
 
 /** Where the program is, or undefined. */
 export function locate(peer: Peer): string | undefined {

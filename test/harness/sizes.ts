@@ -25,6 +25,8 @@ export const sizes = {
   dialogues: full ? 20_000 : 1_000,
   /** Messages that are scheduled for the same second. */
   scheduled: full ? 100_000 : 1_000,
+  /** Texts that leave by a real gateway. */
+  gateway_texts: full ? 50 : 10,
   /** Messages that wait while a provider refuses our login. */
   waiting: full ? 10_000 : 500,
   /** Wrong passwords that are tried for one user. */

@@ -149,13 +149,11 @@ function gateway({ access, allow_private, settings, callbackUrl }: GatewayOption
       const { method, url, headers, body } = template
       const asked = { method, url: url(values), headers: headers(values), body: body?.(values) }
       const answer = await exchange({ ...asked, allow_private }, (answer, words) =>
-        readAnswer(answer, words, access),
+        readAnswer(answer, masked(words, secrets), access),
       )
-      const said = answer.said === null ? null : masked(answer.said, secrets)
       const is_taken = /^(sent|unconfirmed)$/.test(answer.meaning)
       return textOutcome("http", text, {
         ...answer,
-        said,
         ...(is_taken && { provider_message_id: answer.provider_message_id ?? id }),
         ...(sender !== "" && { sender }),
       })
@@ -231,14 +229,17 @@ const isGood = (value: unknown) => (typeof value === "string" ? !BAD.test(value)
 
 const SHORTEST_SECRET = 6
 
-/** What the owner wrote as a value: passwords and keys are among it. */
+/** What the owner wrote as a value, also as a gateway decodes it: passwords and keys are among it. */
 function secretsIn({ url, headers = {}, body = "" }: RequestTemplate): string[] {
   const values = [...`${url}\n${body}`.matchAll(/(?:=|:\s*")([^&"{}\s]+)/g)].map(
     ([, one]) => one ?? "",
   )
   const words = Object.values(headers).flatMap((value) => value.split(/\s+/))
-  return [...values, ...words].filter((one) => one.length >= SHORTEST_SECRET)
+  const all = [...values, ...words]
+  return [...all, ...all.map(decoded)].filter((one) => one.length >= SHORTEST_SECRET)
 }
+
+const decoded = (value: string): string => new URLSearchParams(`x=${value}`).get("x") ?? ""
 
 /** A gateway may repeat our request in its answer. */
 const masked = (said: string, secrets: string[]): string =>

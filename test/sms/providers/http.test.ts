@@ -229,17 +229,18 @@ describe("an answer becomes an outcome:", () => {
 
 test("secrets that a gateway repeats are masked, and answers of the API show none", async () => {
   const access = {
-    url: "/send?password=kannel-secret&to={{to}}",
+    url: "/send?password=kannel%2Dsecret&to={{to}}",
     headers: { Authorization: "Bearer key-of-a-header" },
     body: '{"api_key": "key-of-a-body", "text": "{{text}}"}',
   }
   using server = gatewayServer((request) => {
     const { path, headers, body } = request
-    return new Response(`${path} ${headers.get("authorization")} ${body}`, { status: 400 })
+    const words = `${path} ${headers.get("authorization")} ${body} kannel-secret`
+    return new Response(`${"x".repeat(120)} ${words}`, { status: 400 })
   })
   const whole = { ...access, method: "POST", url: server.url + access.url } as const
   const shown = JSON.stringify([await open(whole).send(textOf()), masked(httpProvider, whole)])
-  expect(shown).not.toMatch(/kannel-secret|key-of-a/)
+  expect(shown).not.toMatch(/secret|key-of/)
 })
 
 describe("a callback", () => {
