@@ -10,6 +10,7 @@ import type { Channels } from "./messages/pipeline"
 import type { ChannelPlanner, PublishContent } from "./messages/planner"
 import type { ChannelName } from "./messages/tables"
 import type { ProviderDescriptor } from "./providers/provider"
+import { twilioProvider } from "./sms/providers/twilio"
 
 /** All that the rest of the server takes from a channel, beside its routes. */
 interface ChannelKit<Parts, Rules> {
@@ -42,7 +43,11 @@ const absent: Channel = {
   },
 }
 
+/** Of texts. */
+const SMS_PROVIDERS: readonly ProviderDescriptor[] = [twilioProvider]
+
 /** Every provider there is, of any channel. */
-export const PROVIDERS: readonly ProviderDescriptor[] = Object.values(KITS).flatMap(
-  ({ providers }) => providers,
-)
+export const PROVIDERS: readonly ProviderDescriptor[] = [
+  ...Object.values(KITS).flatMap(({ providers }) => providers),
+  ...SMS_PROVIDERS,
+]

@@ -67,7 +67,7 @@ function callbackRoute(
     callers: ["none"],
     scope: "-",
     status: [200],
-    summary: `Receive the notifications of a provider${how}; their signature is checked`,
+    summary: `Receive the notifications of a provider of ${channelOf(kind)}${how}; their signature is checked`,
     description: `${all.map(({ about }) => about).join(" ")} \`callback_url\` of the provider is this address.`,
     ...(method === "POST" && {
       body: t.Record(t.String(), t.Unknown()),
