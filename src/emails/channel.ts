@@ -71,7 +71,7 @@ export function emailChannel(parts: EmailChannelParts): Channel {
       const outcome = await provider.send({
         message_id: message.id,
         project_id: message.project_id,
-        from: message.envelope?.from.email ?? "",
+        from: message.envelope?.from?.email ?? "",
         reports_to: () => returnPathOf(store.read, secrets, message),
         to,
         config_id: message.envelope?.released_to,
@@ -112,8 +112,8 @@ const isWide = (message: Message): boolean =>
 /** No header names a bcc, so its address is a matter of its own RCPT only. */
 function namedInHeader({ envelope, recipients }: Message): string[] {
   const shown = recipients.filter(({ kind }) => kind !== "bcc").map(({ email }) => email)
-  const replies = envelope?.reply_to.map(({ email }) => email) ?? []
-  return [envelope?.from.email, ...replies, ...shown].filter((one) => one !== undefined)
+  const replies = envelope?.reply_to?.map(({ email }) => email) ?? []
+  return [envelope?.from?.email, ...replies, ...shown].filter((one) => one !== undefined)
 }
 
 /** The message without these recipients; without any, the message itself. */

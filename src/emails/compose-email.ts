@@ -239,15 +239,16 @@ function toCompose(
     ? { html: null, text: null, texts_path: blobs.path(content.file) }
     : { html: content.html, text: content.text }
   const [to] = named(recipients, "to")
-  if (!envelope || !to) throw new Error("the message has no sender or no recipient")
+  const { from, reply_to = [], attachments = [] } = envelope ?? {}
+  if (!envelope || !from || !to) throw new Error("the message has no sender or no recipient")
   return {
     message_id: id,
     domain: sender_domain ?? "",
     created_at: wantedSince(message),
-    from: envelope.from,
+    from,
     to,
     cc: named(recipients, "cc"),
-    reply_to: envelope.reply_to,
+    reply_to,
     subject: subject ?? "",
     ...texts,
     track: envelope.track && trackingFor(secrets, id, envelope.track, headers, address),
@@ -256,7 +257,7 @@ function toCompose(
       [EMAIL_ID_HEADER]: emailIdHeader(secrets, id),
       ...unsubscribeFields(message, rules, address),
     },
-    attachments: envelope.attachments.map(({ sha256, filename, content_type, content_id }) => ({
+    attachments: attachments.map(({ sha256, filename, content_type, content_id }) => ({
       filename,
       content_type,
       content_id,

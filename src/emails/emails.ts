@@ -1,10 +1,9 @@
 import type { Static } from "@sinclair/typebox"
 import { eq } from "drizzle-orm"
-import { conflict, fail } from "../core/errors"
+import { fail } from "../core/errors"
 import type { Workers } from "../core/workers"
 import type { Event } from "../events/feed"
 import * as feed from "../events/feed"
-import { changeUnclaimed } from "../jobs/claims"
 import { fieldsOf } from "../lib/record-fields"
 import { textFromHtml } from "../lib/text-from-html"
 import { isShared, type SharedContent } from "../messages/contents"
@@ -16,8 +15,7 @@ import {
   type MessageView,
 } from "../messages/message-list"
 import { keepsContent } from "../messages/message-retention"
-import { messageRows } from "../messages/pipeline"
-import { cancel as cancelMessage } from "../messages/settle"
+import { cancelQueued } from "../messages/scheduled"
 import { isOpen, isScheduled, type Message } from "../messages/status-changes"
 import { type LeftOut, messageContents, messageRaws } from "../messages/tables"
 import { NO_REPLY } from "../providers/provider"
@@ -131,18 +129,10 @@ async function bytesOfFile(
   return workers.run<Uint8Array | undefined>("read-file", file, READING)
 }
 
-/** Ends a message that still waits. One that is on its way, or settled, is a 409. */
+/** Ends an email that still waits. One that is on its way, or settled, is a 409. */
 export async function cancel(store: Store, project_id: string, id: string): Promise<void> {
   await find(store.read, project_id, id)
-  await changeUnclaimed(store, messageRows, [id], async (tx, [unclaimed]) => {
-    const message = await find(tx, project_id, id)
-    const status = unclaimed || message.status !== "queued" ? message.status : "sending"
-    if (status !== "queued") {
-      const text = `The email is ${status}. Only a queued email can be cancelled.`
-      conflict("not_queued", id, text)
-    }
-    await cancelMessage(tx, message, "The email was cancelled before it was sent.")
-  })
+  await cancelQueued(store, (tx) => find(tx, project_id, id), "email", id)
 }
 
 async function lookupStored(db: Reader, message_id: string) {

@@ -1,9 +1,18 @@
-import { Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
-import { checkMetadata, optionalText } from "../http/field-schemas"
+import { optionalText } from "../http/field-schemas"
 import { refuseNotOffered } from "../http/validate"
 import { type Mailbox, notOneAddress, parseMailbox } from "../lib/address"
-import { isLonger } from "../lib/text"
+import {
+  isLine,
+  REQUIRED,
+  readFlag,
+  readMetadata,
+  readObject,
+  readTags,
+  readTemplateFields,
+  type TemplateFields,
+  templateFields,
+} from "../messages/send-body"
 import {
   type AudienceFields,
   readCategory,
@@ -157,22 +166,8 @@ function readText(value: unknown, path: string, problems: Problems): string | nu
   return problems.add(path, "invalid", hint) ?? null
 }
 
-function readFlag(value: unknown, path: string, problems: Problems): boolean | null {
-  if (value == null || typeof value === "boolean") return value ?? null
-  return problems.add(path, "invalid", "The value must be true or false.") ?? null
-}
-
-const REQUIRED = "The field is required."
 const lineOf = (most: number) => `The value must be one line of at most ${most} characters.`
 
-const CONTROL = /[\p{Cc}\u2028\u2029]/u
-
-/** Control characters are refused, never cleaned: a line break would begin another header. */
-const isLine = (text: string, most: number) =>
-  !isLonger(text, most) && !CONTROL.test(text) && text.isWellFormed()
-
-const MOST_TAGS = 10
-const MAX_TAG = 100
 export const MOST_HEADERS = 25
 const MAX_HEADER_VALUE = 998
 const HEADER_NAME = /^[A-Za-z0-9-]{1,76}$/
@@ -189,33 +184,6 @@ const OWN_HEADERS = new RegExp(
   ].join("|")})$`,
   "i",
 )
-
-/** `["a"]`, or `[{name, value}]` which becomes `name:value`. */
-export function readTags(value: unknown, problems: Problems): string[] {
-  if (value == null) return []
-  if (!Array.isArray(value) || value.length > MOST_TAGS) {
-    const hint = `The value must be a list of at most ${MOST_TAGS} tags.`
-    return problems.add("tags", "invalid", hint) ?? []
-  }
-  return value.flatMap((item, at) => {
-    const tag = typeof item === "string" ? item : pair(item)
-    if (tag && isLine(tag, MAX_TAG)) return [tag]
-    const hint = `A tag must be one line of 1 to ${MAX_TAG} characters.`
-    return problems.add(`tags.${at}`, "invalid", hint) ?? []
-  })
-}
-
-function pair(item: unknown): string | undefined {
-  const { name, value } = (item ?? {}) as Record<string, unknown>
-  return typeof name === "string" && typeof value === "string" ? `${name}:${value}` : undefined
-}
-
-export function readMetadata(value: unknown, problems: Problems): Record<string, unknown> {
-  if (value == null) return {}
-  const metadata = readObject(value, "metadata", problems)
-  checkMetadata(metadata, problems)
-  return metadata
-}
 
 function readHeaders(value: unknown, problems: Problems): Record<string, string> {
   if (value == null) return {}
@@ -256,21 +224,6 @@ function refuseOwnFields(headers: object, problems: Problems) {
 const WRITTEN =
   "The service writes this header on an email with a category. Leave the header out, or the category."
 
-export interface TemplateFields {
-  /** The id or name of the template that takes the place of subject, html and text. */
-  template: string | null
-  /** Null: the texts are sent as they are. */
-  variables: Record<string, unknown> | null
-  /** Absent: the published one. */
-  template_version?: number
-}
-
-const LONGEST_NAME = 100
-
-const name = (description: string) => t.String({ maxLength: LONGEST_NAME, description })
-const values = (description: string) =>
-  t.Optional(t.Record(t.String(), t.Unknown(), { description }))
-
 /** The texts of a send, and what stands in their place. */
 export const contentFields = {
   subject: optionalText({
@@ -280,63 +233,5 @@ export const contentFields = {
   }),
   html: optionalText(),
   text: optionalText({ description: "Plain text. Without it, it is made from `html`." }),
-  template_id: t.Optional(
-    name("The id or the name of a template, in the place of `subject`, `html` and `text`."),
-  ),
-  template: t.Optional(
-    t.Object(
-      { id: name("The id or the name of the template."), variables: values("Its variables.") },
-      { description: "The same as `template_id` and `variables`." },
-    ),
-  ),
-  variables: values(
-    "The variables of the template. Without a template, `subject`, `html` and `text` are Handlebars.",
-  ),
-  template_data: values("Variables as well. Where both name one, `variables` wins."),
-}
-
-/** Reads `template_id` or `template: {id, variables?}`, and `variables` with its alias `template_data`. */
-export function readTemplateFields(
-  given: Record<string, unknown>,
-  problems: Problems,
-): TemplateFields {
-  const { template, template_id } = given
-  const whole = template == null ? {} : readObject(template, "template", problems)
-  const own = whole.id == null ? null : readName(whole.id, "template.id", problems)
-  if (typeof template === "object" && template !== null && whole.id == null) {
-    problems.add("template.id", "required", REQUIRED)
-  }
-  const named = template_id == null ? null : readName(template_id, "template_id", problems)
-  if (own !== null && named !== null && own !== named) {
-    const message = "template.id and template_id say the same. Give one of them."
-    problems.add("template_id", "invalid", message)
-  }
-  const sources = [
-    ["template_data", given.template_data],
-    ["template.variables", whole.variables],
-    ["variables", given.variables],
-  ] as const
-  const values = sources.flatMap(([path, value]) =>
-    value == null ? [] : [readObject(value, path, problems)],
-  )
-  return {
-    template: own ?? named,
-    variables: values.length === 0 ? null : Object.assign({}, ...values),
-  }
-}
-
-function readName(value: unknown, path: string, problems: Problems): string {
-  if (typeof value === "string" && value !== "" && value.length <= LONGEST_NAME) return value
-  return problems.add(path, "invalid", "The value must be the id or the name of a template.") ?? ""
-}
-
-function readObject(
-  value: unknown,
-  path: string,
-  problems: Problems,
-  hint = "The value must be an object.",
-): Record<string, unknown> {
-  const is_object = typeof value === "object" && value !== null && !Array.isArray(value)
-  if (is_object) return value as Record<string, unknown>
-  return problems.add(path, "invalid", hint) ?? {}
+  ...templateFields("`subject`, `html` and `text`"),
 }

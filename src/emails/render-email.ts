@@ -7,14 +7,16 @@ import type { Caller } from "../identity/caller"
 import { domainOf } from "../lib/address"
 import { text } from "../lib/record-fields"
 import { isLonger } from "../lib/text"
+import type { TemplateFields } from "../messages/send-body"
 import type { SendAudience } from "../messages/send-fields"
+import { inZone } from "../messages/shared-texts"
 import type { NewMessage } from "../messages/tables"
 import { templateSubscriber } from "../subscribers/template-subscriber"
 import { renderTexts, type TemplateRendering } from "../templates/rendering"
 import type { KeyedSources } from "../templates/template-renderer"
 import { keyed, type UsableTemplate, usableTemplate } from "../templates/usable-template"
 import { chosenTracking, type TrackingWish } from "../tracking/choice"
-import type { SendEmail, TemplateFields } from "./fields"
+import type { SendEmail } from "./fields"
 import { type EmailContent, type FiledContent, isFiled } from "./filed-content"
 
 /** The texts of an email as they are sent, and the template that they come from. */
@@ -72,12 +74,6 @@ export async function renderEmail(
   const usable = await usableTemplate(read, project_id, wanted)
   return { ...(await render(usable)), used: usable.template }
 }
-
-/** Dates are written as they are where the recipient is. */
-const inZone = ({ key, sources }: KeyedSources, timezone: string): KeyedSources =>
-  timezone === sources.timezone
-    ? { key, sources }
-    : { key: `${key} ${timezone}`, sources: { ...sources, timezone } }
 
 /** The pages of the recipient, where the mail has a category that they can end. */
 function pagesOf(

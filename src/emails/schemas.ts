@@ -1,13 +1,5 @@
 import { Type as t } from "@sinclair/typebox"
-import {
-  aliasOf,
-  metadataObject,
-  notBoth,
-  notOffered,
-  oneOf,
-  optionalText,
-  orNull,
-} from "../http/field-schemas"
+import { aliasOf, notBoth, notOffered, oneOf, optionalText, orNull } from "../http/field-schemas"
 import { dateFilters, pageQuery } from "../http/page"
 import {
   anything,
@@ -23,6 +15,7 @@ import {
 } from "../lib/record-fields"
 import { CATEGORY_SLUG } from "../lib/text"
 import { scheduledAt } from "../messages/schemas"
+import { carriedFields } from "../messages/send-body"
 import type { Status } from "../messages/tables"
 import { hitSummary, trackingChoice } from "../tracking/schemas"
 import { contentFields, MOST_HEADERS, NOT_OFFERED } from "./fields"
@@ -101,15 +94,7 @@ export const SendEmail = t.Object({
   bcc: t.Optional(t.Union([address, t.Array(address, { maxItems: 49 })])),
   ...contentFields,
   reply_to: t.Optional(t.Union([address, t.Array(address, { maxItems: 10 })])),
-  tags: t.Optional(
-    t.Union([
-      t.Array(t.String({ maxLength: 100 }), { maxItems: 10 }),
-      t.Array(t.Object({ name: t.String(), value: t.String() }), { maxItems: 10 }),
-    ]),
-  ),
-  metadata: t.Optional(
-    metadataObject("Your own data, at most 50 keys and 16 KiB. Reads return it; it is not sent."),
-  ),
+  ...carriedFields,
   headers: t.Optional(
     t.Record(t.String(), t.String({ maxLength: 998 }), {
       maxProperties: MOST_HEADERS,

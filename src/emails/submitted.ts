@@ -13,7 +13,7 @@ import {
 } from "../messages/send-fields"
 import type { Message } from "../messages/status-changes"
 import { refuseAllSuppressed } from "../messages/suppressed"
-import type { Envelope, NewMessage } from "../messages/tables"
+import type { AttachmentRow, NewMessage } from "../messages/tables"
 import { chosenForBytes, trackingAtHost } from "../tracking/choice"
 import type { SubmittedContent } from "./filed-content"
 import { newEmail, refuseSize, requireSendable, type Sender, type SendRules } from "./prepare"
@@ -33,7 +33,7 @@ export interface EmailBytes extends AudienceFields {
   reply_to: Mailbox[]
   subject: string
   rfc_message_id: string
-  files: Omit<Envelope["attachments"][number], "id">[]
+  files: Omit<AttachmentRow, "id">[]
   decoded_bytes: number
   /** The header cannot be sent without SMTPUTF8. */
   wide: boolean

@@ -8,6 +8,10 @@ export interface EventDetail {
   mx: string | null
   tls: string | null
   response: string | null
+  /** Of a provider that has codes of its own. */
+  provider_code?: string
+  /** What the provider takes for the message, where it says so. */
+  price?: { amount: string; currency: string }
 }
 
 /** Facts, immutable, in the order in which they became true. */

@@ -251,7 +251,7 @@ class MailReceiver {
   async #keep({ message_id: _, raw, ...mail }: DescribedMail, owner: MailOwner) {
     const { store, secrets, blobs } = this.#options
     const { hidden, envelope, settings: __, ...of } = owner
-    const attachments = envelope ? envelope.attachments.length : countFiles(raw)
+    const attachments = envelope?.attachments?.length ?? countFiles(raw)
     const id = newId()
     const kept = hidden ? sealRaw(secrets, { id, raw }) : await keptForm(raw, blobs)
     const row: NewMailboxMail = { id, ...of, ...mail, attachments, raw: kept, created_at: now() }

@@ -159,9 +159,10 @@ const bare = (index: number, message: string) =>
 
 /** The reply, in the form that belongs to the form of the request. */
 export function batchReply<Warning extends object>(
-  { batch_id, total, accepted, refused }: PreparedBatch<Warning>,
+  prepared: PreparedBatch<Warning>,
   bare: boolean,
 ) {
+  const { batch_id, total, accepted, refused } = prepared
   const failed = refused.length
   const sent = accepted.map(({ index, message }) => ({
     index,
@@ -176,10 +177,15 @@ export function batchReply<Warning extends object>(
     const data = sent.map(({ id, status, index }) => ({ id, status, index }))
     return { top: { id: batch_id, errors }, data, meta: { ...counts, ...meta } }
   }
+  const results = resultsOf(refused, sent)
+  return { top: { id: batch_id }, data: { id: batch_id, ...counts, results }, meta }
+}
+
+/** One result for each message, in the order of the request. */
+export function resultsOf<Sent extends { index: number }>(refused: Refusal[], sent: Sent[]) {
   const errors = refused.map(({ index, error: { code, message, details } }) => ({
     index,
     error: { code, message, details: details as Record<string, unknown> },
   }))
-  const results = [...sent, ...errors].sort((a, b) => a.index - b.index)
-  return { top: { id: batch_id }, data: { id: batch_id, ...counts, results }, meta }
+  return [...sent, ...errors].sort((a, b) => a.index - b.index)
 }

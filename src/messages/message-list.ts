@@ -1,4 +1,4 @@
-import { and, desc, eq, exists, inArray, isNotNull, or, type SQL, sql } from "drizzle-orm"
+import { and, desc, eq, exists, inArray, isNotNull, ne, or, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import type { Page } from "../http/page"
 import { heldProject } from "../jobs/holds"
@@ -85,6 +85,8 @@ export interface MessageListFilter {
   /** With those that were merged into the subscriber. */
   subscriber_ids?: string[] | undefined
   category?: string | undefined
+  /** Without those that came in. */
+  is_sent?: true | undefined
   after: string | undefined
   before: string | undefined
 }
@@ -153,6 +155,7 @@ type MessagePlace = Pick<BoundedList<Message>, "along" | "filter">
 function conditionsOf(db: Reader, project_id: string, filter: MessageListFilter): SQL | undefined {
   const { status, to, from, tag, domain, subject, stream, batch_id } = filter
   return and(
+    filter.is_sent && ne(messages.status, "received"),
     status && hasStatus(db, status),
     to === undefined ? undefined : eq(messages.address, to),
     from === undefined ? undefined : eq(messages.sender, from),

@@ -134,6 +134,26 @@ export const cancel = (store: Store, scope: ScheduledScope, id: string): Promise
   )
 
 /**
+ * Ends a message that waits, scheduled or not: one that is on its way, or settled, is a 409. `find` throws 404;
+ * `noun`: what people call it.
+ */
+export const cancelQueued = (
+  store: Store,
+  find: (tx: Tx) => Promise<Message>,
+  noun: string,
+  id: string,
+): Promise<void> =>
+  changeUnclaimed(store, messageRows, [id], async (tx, [unclaimed]) => {
+    const message = await find(tx)
+    const status = unclaimed || message.status !== "queued" ? message.status : "sending"
+    if (status !== "queued") {
+      const text = `The ${noun} is ${status}. Only a queued ${noun} can be cancelled.`
+      conflict("not_queued", id, text)
+    }
+    await cancelMessage(tx, message, `The ${noun} was cancelled before it was sent.`)
+  })
+
+/**
  * Gives a message that waits for its time another one; null means now. Quiet hours move it to their end.
  * Throws 404 for a message that the project does not have, and 409 for one that was released.
  */

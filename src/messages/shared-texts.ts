@@ -213,3 +213,9 @@ const textOr = (value: unknown, fallback: string): string =>
 const mayWriteDates = oncePer((sources: KeyedSources["sources"]) =>
   JSON.stringify(sources).includes("date"),
 )
+
+/** Texts of one message: dates are written as they are where the recipient is. */
+export const inZone = ({ key, sources }: KeyedSources, timezone: string): KeyedSources =>
+  timezone === sources.timezone
+    ? { key, sources }
+    : { key: `${key} ${timezone}`, sources: { ...sources, timezone } }

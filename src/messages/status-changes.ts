@@ -219,6 +219,7 @@ const CHANNELS: Record<ChannelName, ChannelTable> = {
       undelivered: { rank: 3 },
       failed: { rank: 3 },
       cancelled: { rank: 3, from: ["queued"] },
+      received: { rank: 3, from: [] },
     },
     queued_told: "at_accept",
   },

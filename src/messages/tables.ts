@@ -32,6 +32,8 @@ export type Status =
   | "undelivered"
   | "expired"
   | "cancelled"
+  /** Somebody sent it to us. */
+  | "received"
 
 export type Stream = "transactional" | "broadcast" | "auth"
 
@@ -55,6 +57,8 @@ interface MessageError {
   message: string
   smtp_code: number | null
   enhanced_code: string | null
+  /** The provider's own code. */
+  provider_code?: string
 }
 
 export interface AttachmentRow {
@@ -71,9 +75,12 @@ export interface AttachmentRow {
  * is absent, so that a plain message is no larger for it.
  */
 export interface Envelope {
-  from: Mailbox
-  reply_to: Mailbox[]
-  attachments: AttachmentRow[]
+  /** Of an email: its author, as the header names them. */
+  from?: Mailbox
+  reply_to?: Mailbox[]
+  attachments?: AttachmentRow[]
+  /** Of a text alone. */
+  sms?: TextEnvelope
   /** Only of a message that was submitted as bytes: then its attachments are parts of those. */
   submitted?: SubmittedEnvelope
   template?: { id: string; name: string; version: number }
@@ -91,6 +98,16 @@ export interface Envelope {
   ignores_preferences?: true
   /** The one configured provider that may deliver it: it was released to that one. */
   released_to?: string
+}
+
+export interface TextEnvelope {
+  encoding: "gsm7" | "ucs2"
+  /** The request named the sender, so that no provider puts its own in that place. */
+  from_given?: true
+  /** Of a text that came in: the message that it answers. */
+  in_reply_to?: string | null
+  /** Of a text that came in, which no quota counts. */
+  segments?: number
 }
 
 /** By which row of the decision a message may go out, or not (`subscribers/decision.ts`). */

@@ -3,14 +3,7 @@ import type { Blobs } from "../core/blobs"
 import { ApiError, Problems } from "../core/errors"
 import { newId } from "../core/ids"
 import type { Workers } from "../core/workers"
-import {
-  NOT_OFFERED,
-  readMetadata,
-  readTags,
-  readTemplateFields,
-  type SendEmail,
-  type TemplateFields,
-} from "../emails/fields"
+import { NOT_OFFERED, type SendEmail } from "../emails/fields"
 import { prepare, type Sender, type SendRules } from "../emails/prepare"
 import { prepareBytes } from "../emails/submitted"
 import { AlreadyAnswered, type Claim, lookup, requireKeyForm, take } from "../http/idempotency"
@@ -18,6 +11,12 @@ import { refuseNotOffered } from "../http/validate"
 import type { Caller } from "../identity/caller"
 import { comparable, type Mailbox } from "../lib/address"
 import { accept, entryOf, type MessageEntry, type SendBatcher } from "../messages/accept"
+import {
+  readMetadata,
+  readTags,
+  readTemplateFields,
+  type TemplateFields,
+} from "../messages/send-body"
 import {
   isBlocked,
   readCategory,

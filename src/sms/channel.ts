@@ -1,0 +1,59 @@
+import { Semaphore } from "../lib/semaphore"
+import type { Channel } from "../messages/channel"
+import { asksAudience } from "../messages/send-fields"
+import type { Message } from "../messages/status-changes"
+import { audienceObstacle, suppressedMeanwhile } from "../messages/suppressed"
+import type { Outcome, RecipientOutcome } from "../providers/provider"
+import type { Store } from "../store/store"
+import type { TextContent } from "./prepare"
+import type { SmsProvider } from "./providers/provider"
+
+export interface SmsChannelParts {
+  store: Store
+  /** Those that projects configured, or the instance's own. */
+  provider: SmsProvider
+  /** For projects in the sandbox: provider `log`. */
+  sandbox: SmsProvider
+  /** Texts that are sent at the same time. */
+  concurrency: number
+}
+
+/** Hands a text to its provider, once for each attempt. */
+export function smsChannel({ store, provider, sandbox, concurrency }: SmsChannelParts): Channel {
+  const permits = new Semaphore(concurrency)
+  const providerOf = (message: Message) => (message.sandbox ? sandbox : provider)
+  return {
+    async prepare(message, content) {
+      const { id, project_id, stream, address } = message
+      await providerOf(message).admit?.(id, [address], stream === "auth", project_id)
+      return { content }
+    },
+    release: (message_id) => provider.dismiss?.(message_id),
+    permit: () => permits.acquire(),
+    async deliver(message, content) {
+      const { id, project_id, address, sender, envelope, attempt } = message
+      const { name, schedule } = providerOf(message)
+      const excluded = asksAudience(message)
+        ? await audienceObstacle(store.read, message)
+        : undefined
+      const [stopped] = excluded ?? (await suppressedMeanwhile(store.read, message))
+      if (stopped) return alone(stopped, { provider: name, schedule })
+      const { encoding = "ucs2", from_given } = envelope?.sms ?? {}
+      return providerOf(message).send({
+        message_id: id,
+        project_id,
+        to: [address],
+        from: from_given ? sender : null,
+        text: (content as TextContent).body,
+        encoding,
+        attempt,
+      })
+    },
+  }
+}
+
+/** The outcome of a text that no provider was asked for. */
+const alone = (
+  one: RecipientOutcome,
+  { provider, schedule }: Pick<Outcome, "provider" | "schedule">,
+): Outcome => ({ ...one, provider, schedule, others: [], transcript: [] })
