@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test"
-import twilio from "twilio"
 import { settings } from "../../../src/core/config"
 import type { CallbackRequest } from "../../../src/providers/provider"
 import type { SmsContext } from "../../../src/sms/providers/provider"
 import { twilioProvider } from "../../../src/sms/providers/twilio"
 import { providerContract } from "../../contracts/provider"
 import { twilioServer } from "../../fakes/twilio-server"
+import { vendorClient } from "../../harness/vendor-client"
 import { refusal } from "../../store/facts"
 
 const access = {
@@ -14,6 +14,8 @@ const access = {
 }
 const key = { api_key_sid: `SK${"b2".repeat(16)}`, api_key_secret: "a-secret-of-the-key" }
 const SERVICE = `MG${"c3".repeat(16)}`
+const twilio = vendorClient("twilio")
+
 const CALLBACK = "https://bell.example.com/v1/callbacks/sms/twilio/token"
 
 const context = (endpoint: string): SmsContext => ({

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test"
 import { createHash, createHmac } from "node:crypto"
-import { Vonage } from "@vonage/server-sdk"
 import { SignJWT } from "jose"
 import { settings } from "../../../src/core/config"
 import type { CallbackRequest } from "../../../src/providers/provider"
@@ -8,9 +7,12 @@ import type { SmsContext } from "../../../src/sms/providers/provider"
 import { vonageProvider } from "../../../src/sms/providers/vonage"
 import { providerContract } from "../../contracts/provider"
 import { textService } from "../../fakes/text-service"
+import { vendorClient } from "../../harness/vendor-client"
 import { refusal } from "../../store/facts"
 
 const access = { api_key: "abcd1234", api_secret: "a-secret-of-the-api" }
+const { Vonage } = vendorClient("@vonage/server-sdk")
+
 const SECRET = "a-signature-secret-of-the-account-at-vonage"
 const CALLBACK = "https://bell.example.com/v1/callbacks/sms/vonage/token"
 const ID = "019a0000-0000-7000-8000-000000000001"
@@ -68,7 +70,7 @@ describe("beside the vendor's client, for the same input,", () => {
       statusReportReq: true,
       callback: CALLBACK,
       ...theirs,
-    } as Parameters<Vonage["sms"]["send"]>[0])
+    })
     const [request, expected] = server.requests
     if (!request || !expected) throw new Error("one of the two did not come")
     expect(request).toEqual(expected)
