@@ -38,7 +38,7 @@ function accessOptions(): OptionWords[] {
     const about = some.map((one) => `${one.name}: ${aboutOf(one.form)}`).join("; ")
     return [`${flagOf(field)} <${placeholderOf(field, form)}>`, about]
   })
-  const stdin = "read the password or secret key from stdin (default: ask for it)"
+  const stdin = "read the password or secret from stdin, one a line (default: ask for it)"
   return [...flags, ["--secret-stdin", stdin]]
 }
 
@@ -62,12 +62,14 @@ const kindOf = (provider: string) => `${formOf(provider)?.channel ?? "email"}_pr
 
 async function credentialsOf(context: Context, provider: string, options: Access) {
   const credentials: Record<string, unknown> = {}
+  let lines: string[] | undefined
   for (const [field, form] of Object.entries(formOf(provider)?.fields ?? {})) {
     const text = options[optionOf(field)]
     if (typeof text === "string") credentials[field] = valueFrom(text, field, form)
     else if (form.asked_with && options[optionOf(form.asked_with)] !== undefined) {
       const question = form.about.replace(/^./, (letter) => letter.toUpperCase())
-      credentials[field] = await secretOf(context, options, question)
+      if (options.secretStdin) lines ??= (await Bun.stdin.text()).split(/\r?\n/)
+      credentials[field] = lines ? secretIn(lines) : await askSecret(context, question)
     }
   }
   return credentials
@@ -83,11 +85,13 @@ function valueFrom(text: string, field: string, { type }: ProviderFormField): un
   }
 }
 
-/** From stdin or typed, and shown nowhere. */
-async function secretOf(context: Context, { secretStdin }: Access, question: string) {
-  if (!secretStdin) return askHidden(context, question, "give it with --secret-stdin")
-  const [line = ""] = (await Bun.stdin.text()).split(/\r?\n/)
-  if (line === "") throw usage("--secret-stdin: the first line of stdin is empty")
+const askSecret = (context: Context, question: string) =>
+  askHidden(context, question, "give it with --secret-stdin")
+
+/** Each secret has a line of its own, in the order of the help. */
+function secretIn(lines: string[]): string {
+  const line = lines.shift()
+  if (!line) throw usage("--secret-stdin: stdin needs one line for each secret")
   return line
 }
 

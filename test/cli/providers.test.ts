@@ -39,6 +39,19 @@ test("the secret key of SES goes under its own name", async () => {
   })
 })
 
+test("two secrets are two lines, and the kind follows from the provider", async () => {
+  using api = new FakeApi()
+  api.data("POST /v1/providers/sms_provider/config", { id: ID, provider: "twilio", name: "twilio" })
+  const flags = ["--api-key-sid", "SK1", "--secret-stdin", "--url", api.url, "--api-key", KEY]
+  const stdin = `token-of-the-account\n${SECRET}\n`
+  const words = ["providers", "set", "twilio", "--account-sid", "AC1", ...flags]
+  expect((await belfry(words, { stdin })).exit).toBe(0)
+  const [auth_token, api_key_secret] = ["token-of-the-account", SECRET]
+  const credentials = { account_sid: "AC1", auth_token, api_key_sid: "SK1", api_key_secret }
+  expect(api.seen[0]?.body).toEqual({ provider: "twilio", credentials })
+  expect((await belfry(words, { stdin: "one line" })).exit).toBe(2)
+})
+
 test("who needs no secret is asked for none", async () => {
   for (const words of ["direct", "mailbox", "smtp --host smtp.example.com"]) {
     expect((await setting(words)).exit).toBe(0)
