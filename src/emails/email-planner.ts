@@ -4,7 +4,7 @@ import { unavailable } from "../http/envelope"
 import { ONE_LINE, orNull } from "../http/field-schemas"
 import type { Caller } from "../identity/caller"
 import { comparable, domainOf, type Mailbox } from "../lib/address"
-import { nameFor } from "../messages/contents"
+import { nameFor, namesOf } from "../messages/contents"
 import { keptOf } from "../messages/decided"
 import type { ChannelPlanner, ChunkPlan, NextRecipients, PublishContent } from "../messages/planner"
 import { topicFields } from "../messages/send-fields"
@@ -126,7 +126,7 @@ const NO_SENDER =
 async function begin(all: SendRules, next: NextRecipients): Promise<ChunkPlan> {
   const { fan_out, languages, at } = next
   const rules = await rulesFor(all, fan_out.project_id, false)
-  const common = await commonSubjects(rules, fan_out.id, languages.names, at)
+  const common = await commonSubjects(rules, fan_out.id, namesOf(languages, EMAIL), at)
   const subjects = common ?? (await personalSubjects(rules, next))
   return emailChunk({ fan_out, languages, at, rules, subjects })
 }

@@ -143,7 +143,11 @@ const FAILURES: ReadonlySet<Status> = new Set([
   "cancelled",
 ])
 
-function fanOutBumps({ fan_out_id: owner, channel, status }: Tracked, next: Status): Bump[] {
+/** What a change of status is to the counts of the fan-out. */
+export function fanOutBumps(
+  { fan_out_id: owner, channel, status }: Pick<Tracked, "fan_out_id" | "channel" | "status">,
+  next: Status,
+): Bump[] {
   const by = Number(FAILURES.has(next)) - Number(FAILURES.has(status))
   return owner === null ? [] : [{ owner, name: `${channel}.failed`, by }]
 }

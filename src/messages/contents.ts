@@ -226,6 +226,10 @@ export async function sharedLanguages(db: Reader, fan_out_id: string): Promise<S
   return { names: new Set(rows.map((one) => one.name)), usual: values?.locale ?? null }
 }
 
+/** The names of the texts of one channel. */
+export const namesOf = ({ names }: SharedLanguages, channel: string): string[] =>
+  [...names].filter((name) => name === channel || name.startsWith(`${channel}:`))
+
 /** The name of the texts for a recipient: in exactly this language, in its base, else the template's own. */
 export function nameFor(
   { names, usual }: SharedLanguages,

@@ -21,7 +21,7 @@ import type { Outcome } from "../providers/provider"
 import { type Bump, bumpAll } from "../store/counters"
 import { inserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
-import { load } from "./change"
+import { fanOutBumps, load } from "./change"
 import type { Channel, Ready } from "./channel"
 import { filesOf, recentContentsOf, type StoredSize, storedSizes } from "./contents"
 import { type DeliveryAttempt, LOGIN_REFUSED, type MessageStop, settle, stopAll } from "./settle"
@@ -329,10 +329,13 @@ const PRIORITY_OF: Record<Stream, number> = {
 
 function countsOf(accepted: Message[]): Bump[] {
   const bumps: Bump[] = []
-  for (const { project_id: owner, channel, status, stored_bytes } of accepted) {
+  for (const message of accepted) {
+    const { project_id: owner, channel, status, stored_bytes } = message
     bumps.push({ owner, name: channel, by: 1 })
     bumps.push({ owner, name: STORED[channel], by: stored_bytes ?? 0 })
-    if (!isOpen(status)) bumps.push({ owner, name: counterOf(channel, status), by: 1 })
+    if (isOpen(status)) continue
+    bumps.push({ owner, name: counterOf(channel, status), by: 1 })
+    bumps.push(...fanOutBumps({ ...message, status: "queued" }, status))
   }
   return bumps
 }

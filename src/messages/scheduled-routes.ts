@@ -47,7 +47,7 @@ export const scheduledRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     ...projectRow("DELETE", ONE, SEND),
     summary: "Cancel a scheduled message",
     description:
-      "The message becomes `failed` with the reason `cancelled`. A message that was released answers 409.",
+      "The message becomes `cancelled`, or `failed` with the reason `cancelled` where its channel has no such status. A message that was released answers 409.",
     response: schemas.ScheduledCancelled,
     errors: ["conflict"],
     handle: async (call) => {

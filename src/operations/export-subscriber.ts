@@ -13,8 +13,11 @@ import { streamedFile } from "../http/download"
 import * as inbound from "../inbound/inbound-emails"
 import { inboundEmails } from "../inbound/tables"
 import { attemptsOf } from "../messages/message-list"
+import { messages } from "../messages/tables"
+import * as sms from "../sms/sms"
 import { inPages } from "../store/in-steps"
 import type { PersonalName } from "../store/life"
+import { rowById } from "../store/rows"
 import type { Reader } from "../store/store"
 import type { SubscriberRow } from "../subscribers/find-subscriber"
 import { shownMerged } from "../subscribers/merged-subscribers"
@@ -87,8 +90,8 @@ async function* documentOf(
   yield* list("suppressions", rowsOf(db, suppressions, theirs), shownSuppression)
   const links = rowsOf(db, unsubscribeLinks, by(unsubscribeLinks))
   yield* list("unsubscribe_links", links, ({ project_id: _, ...one }) => one)
-  const messages = each(messagesOf(db, person), (id) => wholeMessage(parts, person.project_id, id))
-  yield* list("messages", messages, (one) => one)
+  const whole = each(messagesOf(db, person), (id) => wholeMessage(parts, person.project_id, id))
+  yield* list("messages", whole, (one) => one)
   const received = each(foundIn(db, inboundEmails.id, person), (id) =>
     inbound.get(db, parts.inbound_blobs, person.project_id, id),
   )
@@ -154,10 +157,18 @@ async function* inPieces<Row extends { id: string }>(
 /** Each message with its content and events, its attempts, and its files in base64. */
 async function wholeMessage(parts: ExportParts, project_id: string, id: string) {
   const db = parts.store.read
+  const window = { limit: MOST_ATTEMPTS, offset: 0, after: undefined, before: undefined }
+  const { rows: attempts } = await attemptsOf(db, id, window)
+  const row = await rowById(db, messages, id, eq(messages.project_id, project_id))
+  if (row?.channel !== "sms") return { ...(await wholeEmail(parts, project_id, id)), attempts }
+  const { timeline: events, ...text } = await sms.get(db, project_id, id)
+  return { ...text, channel: row.channel, events, attempts }
+}
+
+async function wholeEmail(parts: ExportParts, project_id: string, id: string) {
+  const db = parts.store.read
   const { timeline: _, ...message } = await emails.get(parts, project_id, id)
   const { events: told } = await emails.events(db, project_id, id)
-  const window = { limit: MOST_ATTEMPTS, offset: 0, after: undefined, before: undefined }
-  const { rows } = await attemptsOf(db, id, window)
   const files: unknown[] = []
   for (const { id: attachment_id } of message.attachments) {
     const ids = { email_id: id, attachment_id }
@@ -166,7 +177,7 @@ async function wholeMessage(parts: ExportParts, project_id: string, id: string) 
       files.push({ ...named, content: Buffer.from(bytes).toString("base64") })
     }
   }
-  return { ...message, attachments: files, events: told, attempts: rows }
+  return { ...message, channel: "email" as const, attachments: files, events: told }
 }
 
 const MOST_ATTEMPTS = 1000

@@ -12,6 +12,7 @@ import { subscribersOf } from "../messages/send-fields"
 import { suppressionsOf } from "../messages/suppressed"
 import type { NewMessage } from "../messages/tables"
 import type { Store } from "../store/store"
+import { Explanation, explain } from "./explain"
 import { prepare, type SmsRules, type TextContent } from "./prepare"
 import * as schemas from "./schemas"
 import * as sms from "./sms"
@@ -98,6 +99,14 @@ function readRoutes(parts: SmsParts): AnyRoute[] {
       description: "The whole record. A body that is no longer stored is null.",
       response: schemas.Text,
       handle: async (call) => ({ data: await sms.get(store.read, ...named(call)) }),
+    }),
+    route({
+      ...projectRow("GET", `${ONE}/explain`, "sms:read"),
+      summary: "Explain what happened to a text, and why",
+      description:
+        "The whole way of the text: each stage with what decided, from the caller to the deliveries of its events.",
+      response: Explanation,
+      handle: async (call) => ({ data: await explain(store.read, ...named(call)) }),
     }),
     route({
       ...projectRow("POST", `${ONE}/cancel`, "sms:send"),

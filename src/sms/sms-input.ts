@@ -40,7 +40,7 @@ export interface SendText extends TemplateFields, AudienceFields {
 
 /** Of a text, in characters. */
 export const LONGEST_BODY = 1600
-const MOST_SEGMENTS = 10
+export const MOST_SEGMENTS = 10
 const LONGEST_SENDER = 20
 
 export const SmsInput = t.Object({

@@ -5,7 +5,9 @@ import { and, count, eq, isNotNull } from "drizzle-orm"
 import { settings } from "../../src/core/config"
 import { fanOuts } from "../../src/fan-out/tables"
 import { accounts, projects } from "../../src/identity/tables"
+import { mailboxMails } from "../../src/mailbox/tables"
 import { messages } from "../../src/messages/tables"
+import { brokenIn } from "../../src/operations/invariants"
 import { openStore } from "../../src/store/open"
 import type { Store } from "../../src/store/store"
 import { subscribers } from "../../src/subscribers/tables"
@@ -15,7 +17,7 @@ import { type Belfry, makeHome, startBelfry } from "../harness/binary"
 import { note } from "../harness/peers"
 import { freshDatabase, noPostgres } from "../harness/postgres"
 import { sizes } from "../harness/sizes"
-import { drained, until } from "../scenarios/mails"
+import { drained, type Server, until } from "../scenarios/mails"
 import { relaySettings } from "../scenarios/serve"
 
 const TOPIC = "releases"
@@ -30,7 +32,11 @@ interface Stage {
   open(): Promise<Store>
 }
 
-const stage = (database_url: string | null, port: number): Stage => {
+const stage = (
+  database_url: string | null,
+  port: number,
+  more: Record<string, string> = {},
+): Stage => {
   const homes = database_url === null ? [makeHome()] : [makeHome(), makeHome()]
   const shared = {
     DATABASE_URL: database_url ?? "",
@@ -41,7 +47,7 @@ const stage = (database_url: string | null, port: number): Stage => {
   const data_dir = join(homes[0] ?? "", "belfry")
   return {
     homes,
-    env: relaySettings(port, database_url === null ? {} : shared),
+    env: relaySettings(port, { ...more, ...(database_url !== null && shared) }),
     open: () => openStore({ ...settings(), data_dir, database_url, "storage.sqlite.path": null }),
   }
 }
@@ -52,8 +58,17 @@ const call = async (server: Belfry, method: string, path: string, body?: object)
   return { status: answer.status, body: (await answer.json()) as { data: { id: string } } }
 }
 
-/** Fills a topic beside the servers, and publishes to it. A limit slows the walk down. */
-async function begin({ homes, env, open }: Stage, sends_per_second: number | null = null) {
+interface Wish {
+  channels: ("email" | "sms")[]
+  members: number
+  /** Slows the walk down. */
+  sends_per_second: number | null
+}
+
+const ALL: Wish = { channels: ["email"], members: sizes.published, sends_per_second: null }
+
+/** Fills a topic beside the servers, and publishes to it. */
+async function begin({ homes, env, open }: Stage, { channels, members, sends_per_second }: Wish) {
   const first = await startBelfry({ home: homes[0] ?? "", env })
   const { project_id } = first
   await first.stop()
@@ -61,7 +76,7 @@ async function begin({ homes, env, open }: Stage, sends_per_second: number | nul
   const { ids } = await audience(
     store,
     { project_id },
-    Array.from({ length: sizes.published }, () => ({})),
+    Array.from({ length: members }, (_, nth) => ({ phone: `+1415556${10_000 + nth}` })),
   )
   if (sends_per_second !== null) await limit(store, project_id, { sends_per_second })
   await store.close()
@@ -71,7 +86,9 @@ async function begin({ homes, env, open }: Stage, sends_per_second: number | nul
     html: "<p>{{subscriber.external_id}}</p>",
     from: "me@example.test",
   }
-  const asked = { channels: ["email"], content: { email } }
+  const sms = { body: "News for {{subscriber.external_id}}" }
+  const content = channels.includes("sms") ? { email, sms } : { email }
+  const asked = { channels, content }
   const made = await call(server, "POST", `/v1/topics/${TOPIC}/publish`, asked)
   expect(made.status).toBe(201)
   return { server, project_id, ids, id: made.body.data.id }
@@ -86,8 +103,13 @@ async function leaveAndJoin(server: Belfry, ids: string[]) {
 
 const randomWalk = () => Bun.sleep(WALK_MS.least + Math.random() * (WALK_MS.most - WALK_MS.least))
 
-async function survive(to: Stage, relay: ReturnType<typeof countingRelay>) {
-  const { server, project_id, ids, id } = await begin(to)
+async function survive(
+  to: Stage,
+  relay: ReturnType<typeof countingRelay>,
+  wish: Wish = ALL,
+  most_kills = sizes.publish_kills,
+) {
+  const { server, project_id, ids, id } = await begin(to, wish)
   const gone = ids.slice(-RESTLESS)
   const deaf = ids.slice(-2 * RESTLESS, -RESTLESS)
   const running = [server]
@@ -95,7 +117,7 @@ async function survive(to: Stage, relay: ReturnType<typeof countingRelay>) {
     const started = async () => (await published(server, id)).status !== "queued"
     await until("the start", started)
     await leaveAndJoin(server, gone)
-    for (let kills = 0; kills < sizes.publish_kills; kills++) {
+    for (let kills = 0; kills < most_kills; kills++) {
       await randomWalk()
       for (const one of running.splice(0)) {
         one.kill("SIGKILL")
@@ -103,7 +125,8 @@ async function survive(to: Stage, relay: ReturnType<typeof countingRelay>) {
         if (to.homes.length > 1) await randomWalk() // the other node goes on alone
       }
       if (kills === 0) await change(to, (store) => block(store, deaf))
-      if (kills === 1) await change(to, (store) => freeze(store, project_id, true))
+      if (kills === 1 && most_kills > 2)
+        await change(to, (store) => freeze(store, project_id, true))
       if (kills === 2) await change(to, (store) => freeze(store, project_id, false))
       for (const home of to.homes) running.push(await startBelfry({ home, env: to.env }))
     }
@@ -112,10 +135,17 @@ async function survive(to: Stage, relay: ReturnType<typeof countingRelay>) {
     const completed = async () => (await published(last, id)).status === "completed"
     await until("the publish", completed, 900_000)
     await drained(last, 600_000)
+    if (wish.channels.includes("sms")) await until("the reports", () => areReported(last), 600_000)
     const { channels, audience: planned } = await published(last, id)
     for (const one of running.splice(0)) await one.stop()
-    await change(to, (store) => judge(store, { id, project_id, gone, deaf, ids }, channels.email))
-    expect(planned).toBe(sizes.published)
+    await change(to, async (store) => {
+      for (const channel of wish.channels) {
+        const expected = { id, project_id, gone, deaf, ids, channel }
+        await judge(store, expected, channels[channel])
+      }
+      if (wish.channels.includes("sms")) await judgeTexts(store, project_id, channels.sms.sent)
+    })
+    expect(planned).toBe(wish.members)
     expect(relay.counts().size).toBe(channels.email.sent)
   } finally {
     for (const one of running) one.kill("SIGKILL")
@@ -123,8 +153,37 @@ async function survive(to: Stage, relay: ReturnType<typeof countingRelay>) {
   }
 }
 
+/** Whether each text has its report. */
+async function areReported(server: Server): Promise<boolean> {
+  for (const status of ["queued", "sending", "sent"]) {
+    const answer = await server.request(`/v1/sms?status=${status}&limit=1`)
+    if (((await answer.json()) as { data: unknown[] }).data.length > 0) return false
+  }
+  return true
+}
+
+/** Attempts that may have been under way at a kill: their texts stand in the mailbox twice. */
+const IN_FLIGHT = 256
+
+/** Each number got one text, and a second time only what was in flight at a kill. The totals are those of the rows. */
+async function judgeTexts(store: Store, project_id: string, sent: number) {
+  const { email_id, to_address } = mailboxMails
+  const caught = await store.read
+    .select({ email_id, to_address, all: count() })
+    .from(mailboxMails)
+    .where(eq(mailboxMails.project_id, project_id))
+    .groupBy(email_id, to_address)
+  expect(caught.length).toBe(sent)
+  expect(new Set(caught.map((one) => one.to_address)).size).toBe(sent)
+  const again = caught.reduce((sum, one) => sum + Number(one.all) - 1, 0)
+  expect(again).toBeLessThanOrEqual(IN_FLIGHT)
+  const look = { db: store.read, pause: async () => {}, since: null, overdue_before: null }
+  const broken = await Array.fromAsync(brokenIn(look, { kind: "project", id: project_id }))
+  expect(broken).toEqual([])
+}
+
 /** So that the walk takes some seconds. */
-const SLOW = sizes.published / 5
+const SLOW = { ...ALL, sends_per_second: sizes.published / 5 }
 
 /** The servers die while the publish goes on, it is cancelled, and they die again. */
 async function cancelAmidKills(to: Stage, relay: ReturnType<typeof countingRelay>) {
@@ -195,10 +254,16 @@ async function published(server: Belfry, id: string): Promise<Publish> {
   return body.data as unknown as Publish
 }
 
+interface ChannelCounts {
+  sent: number
+  skipped: { preference: number }
+  failed: number
+}
+
 interface Publish {
   status: string
   audience: number
-  channels: { email: { sent: number; skipped: { preference: number }; failed: number } }
+  channels: { email: ChannelCounts; sms: ChannelCounts }
 }
 
 async function change({ open }: Stage, work: (store: Store) => Promise<unknown>) {
@@ -236,15 +301,20 @@ interface Expected {
   gone: string[]
   deaf: string[]
   ids: string[]
+  channel: "email" | "sms"
 }
+
+/** What each message has become when nothing is left to do. */
+const ENDS = { email: "sent", sms: "delivered" } as const
 
 /** Nobody twice, nobody that stayed left out, and the counts are what the rows say. */
 async function judge(
   store: Store,
-  { id, project_id, gone, deaf, ids }: Expected,
-  told: Publish["channels"]["email"],
+  { id, project_id, gone, deaf, ids, channel }: Expected,
+  told: ChannelCounts,
 ) {
-  const ours = and(eq(messages.project_id, project_id), eq(messages.fan_out_id, id))
+  const of_publish = and(eq(messages.project_id, project_id), eq(messages.fan_out_id, id))
+  const ours = and(of_publish, eq(messages.channel, channel))
   const rows = await store.read
     .select({ subscriber_id: messages.subscriber_id, all: count() })
     .from(messages)
@@ -263,13 +333,26 @@ async function judge(
     .where(ours)
     .groupBy(status, reason)
   expect(ends.map((end) => ({ ...end, all: Number(end.all) }))).toEqual([
-    { status: "sent", reason: null, all: reached.size },
+    { status: ENDS[channel], reason: null, all: reached.size },
   ])
   const [row] = await store.read.select().from(fanOuts).where(eq(fanOuts.id, id))
   expect(await record({ store }, id)).toMatchObject({
     status: "completed",
     audience: row?.audience,
   })
+}
+
+/** Texts go to the provider that keeps them in the mailbox. */
+const BOTH = {
+  BELFRY_SMS_PROVIDER: "log",
+  BELFRY_MAILBOX_ENABLED: "true",
+  BELFRY_MAILBOX_LISTEN: "127.0.0.1:0",
+}
+
+const IN_BOTH: Wish = {
+  channels: ["email", "sms"],
+  members: sizes.published_twice,
+  sends_per_second: sizes.published_twice,
 }
 
 describe("a publish whose servers die", () => {
@@ -287,6 +370,21 @@ describe("a publish whose servers die", () => {
       await using database = await freshDatabase()
       using relay = countingRelay()
       await survive(stage(database.url, relay.port), relay)
+    },
+    1_800_000,
+  )
+
+  test(`by email and by SMS: each of ${sizes.published_twice} people gets both once`, async () => {
+    using relay = countingRelay()
+    await survive(stage(null, relay.port, BOTH), relay, IN_BOTH, 2)
+  }, 1_800_000)
+
+  test.skipIf(!has_postgres)(
+    "by email and by SMS on two nodes of one Postgres",
+    async () => {
+      await using database = await freshDatabase()
+      using relay = countingRelay()
+      await survive(stage(database.url, relay.port, BOTH), relay, IN_BOTH, 2)
     },
     1_800_000,
   )

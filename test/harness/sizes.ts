@@ -19,6 +19,8 @@ export const sizes = {
   /** Subscribers of a publish whose server is killed, and times that it is. */
   published: full ? 100_000 : 2_000,
   publish_kills: full ? 20 : 3,
+  /** Subscribers of a publish in two channels whose server is killed. */
+  published_twice: full ? 5_000 : 300,
   /** Times that both mail servers are killed under load. */
   mail_kills: full ? 30 : 3,
   /** SMTP dialogues that are made up, and broken mails that come by SMTP, for both mail servers. */
