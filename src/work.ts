@@ -1,3 +1,4 @@
+import { chooseByNumber, numberChoice } from "./consents/number-choice"
 import type { Blobs } from "./core/blobs"
 import type { Settings } from "./core/config"
 import type { Disk } from "./core/disk"
@@ -6,7 +7,6 @@ import { type CheckParts, runCheck } from "./domains/check-job"
 import { domainCheck } from "./domains/check-schedule"
 import { domainRemoved } from "./domains/domains"
 import type { SendRules } from "./emails/prepare"
-import { applyFeedback } from "./emails/provider-feedback"
 import type { MessageWatchers } from "./events/message-watchers"
 import { fanOutPart, fanOutStart, fanOutStopped } from "./fan-out/fan-out"
 import { endWaiting } from "./fan-out/stopped"
@@ -22,6 +22,7 @@ import { BEAT_MILLISECONDS, type WorkNode } from "./jobs/work-nodes"
 import { complain, mailboxComplain } from "./mailbox/simulator"
 import { messageRows } from "./messages/pipeline"
 import type { Planners } from "./messages/planner"
+import { applyFeedback } from "./messages/provider-feedback"
 import { probeProvider, wakeStranded, wakeWaiting } from "./messages/provider-jobs"
 import { failMailFrom } from "./messages/removed-domain-mail"
 import {
@@ -56,6 +57,7 @@ import { assessAll } from "./reputation/evaluate"
 import { releaseStranded } from "./reputation/gate"
 import * as ownerMail from "./reputation/owner-mail"
 import type { RequestLog } from "./request-log/request-log"
+import { receiveText } from "./sms/replies"
 import type { Store } from "./store/store"
 import { removeFromProviders, suppressionRemoved } from "./suppressions/provider-lists"
 import { purgeAccount } from "./tenancy/accounts"
@@ -111,7 +113,8 @@ export const jobHandlers = (
   ...bind(providerRefused, providerAlerts.notifyAdmins(store, post.mail)),
   ...bind(providerProbe, probeProvider(store, open_providers)),
   ...bind(providersResumed, wakeWaiting(store, "email_provider")),
-  ...bind(providerFeedback, applyFeedback(store)),
+  ...bind(providerFeedback, applyFeedback(store, receiveText)),
+  ...bind(numberChoice, chooseByNumber(store, secrets)),
   ...bind(suppressionRemoved, removeFromProviders(store, open_providers)),
   ...bind(inboundProcess, processInbound(parts.inbound)),
   ...bind(topicRemoved, removeMembers(store)),

@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray } from "drizzle-orm"
+import { and, asc, eq, gt, inArray } from "drizzle-orm"
 import { millis, now } from "../core/time"
 import { comparable } from "../lib/address"
 import type { AudienceChannel, ChosenPreferences } from "../lib/preferences"
@@ -36,6 +36,19 @@ export const subscribersAtForUpdate = async (
   tx: Tx,
   about: LinkedAddress,
 ): Promise<LinkedSubscriber[]> => withEnded(tx, await forUpdate(sharing(tx, about)))
+
+/** The next subscribers of a project with this phone number, in the order of their ids, for an update. */
+export const subscribersWithNumber = async (
+  tx: Tx,
+  { project_id, number }: { project_id: string; number: string },
+  { after, limit }: { after: string | undefined; limit: number },
+): Promise<LinkedSubscriber[]> => {
+  const { id, phone } = subscribers
+  const ours = and(eq(subscribers.project_id, project_id), eq(phone, number))
+  const rest = after === undefined ? undefined : gt(id, after)
+  const some = tx.select().from(subscribers).where(and(ours, rest)).orderBy(asc(id)).limit(limit)
+  return withEnded(tx, await forUpdate(some))
+}
 
 const sharing = (db: Reader, { project_id, address }: LinkedAddress) =>
   db

@@ -5,14 +5,14 @@ import { count, EXAMPLE_ID, flag, id, maybe, rarely, text, time, word } from "..
 
 const summary = {
   id: id(),
-  email_id: maybe(id()),
+  email_id: maybe(id("The email that it came from, or the text.")),
   from: text("hello@mailbox.test"),
   to: text("you@mailbox.test"),
   subject: text("It works"),
   status: maybe(
     word(
-      STATUSES,
-      "The email that it came from has this status now. Null where another program sent the mail.",
+      [...STATUSES, "undelivered"] as const,
+      "The email or text that it came from has this status now. Null where another program sent the mail.",
     ),
   ),
   read: flag(false),

@@ -14,6 +14,7 @@ import {
   addressOf,
   announce,
   bouncesCount,
+  codesOf,
   counterOf,
   eventsOf,
   eventTypeOf,
@@ -112,6 +113,7 @@ function changeOf(change: StatusTransition): Changed[] {
 
 function move(channel: ChannelName, recipient: Recipient, step: Step | undefined): Recipient {
   if (!step) return recipient
+  if (step.status === recipient.status) return { ...recipient, status_reason: step.reason }
   const back = isOpen(recipient.status) && isOpen(step.status)
   if (!back && !mayFollow(channel, step.status, recipient.status)) return recipient
   return { ...recipient, status: step.status, status_reason: step.reason }
@@ -295,8 +297,9 @@ function factsOf(recipient: Recipient, outcome: RecipientOutcome): StatusChange[
   }
   if (status === "expired") return [{ ...fact, type: "expired", error: failureOf(outcome) }]
   if (status === "failed") {
-    const { is_soft } = outcome
-    return [{ ...fact, type: "failed", error: failureOf(outcome), ...(is_soft && { is_soft }) }]
+    const { is_soft, opted_out } = outcome
+    const more = { ...(is_soft && { is_soft }), ...(opted_out && { opted_out }) }
+    return [{ ...fact, type: "failed", error: failureOf(outcome), ...more }]
   }
   // Only the first deferral is told.
   const first = recipient.status_reason === null || recipient.status_reason === BROKEN
@@ -305,8 +308,7 @@ function factsOf(recipient: Recipient, outcome: RecipientOutcome): StatusChange[
 
 function errorOf(outcome: RecipientOutcome): { error: Message["error"] } {
   if (outcome.status === "sent" || outcome.status === "delivered") return { error: null }
-  const { smtp_code, enhanced_code } = outcome.reply
-  return { error: { ...failureOf(outcome), smtp_code, enhanced_code } }
+  return { error: { ...failureOf(outcome), ...codesOf(outcome.reply) } }
 }
 
 const failureOf = ({ code, reason, text, status, reply }: RecipientOutcome) => ({
@@ -370,6 +372,7 @@ const COLUMNS = {
     "status",
     "status_reason",
     "provider",
+    "sender",
     "state",
     "run_at",
     "attempt",

@@ -46,6 +46,7 @@ import {
   messages,
   messageTags,
   type NewMessage,
+  type ReceivedMessage,
   type Stream,
 } from "./tables"
 
@@ -121,13 +122,15 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
     ...accepted.filter(isToldNow).flatMap(queuedEvents),
     ...accepted.flatMap(leftOutEvents),
     ...accepted.filter(({ error }) => error).flatMap(refusedEvents),
+    ...accepted.flatMap((message, at) => receivedEvents(message, list[at]?.received)),
   ])
   await bumpAll(tx, countsOf(accepted))
   for (const message of accepted) announce(tx, message, firstType(message))
   tx.afterCommit(() => {
     const contents = recentContentsOf(tx)
-    for (const [at, { id, content, scheduled_at, refused }] of list.entries()) {
-      if (!scheduled_at && !refused) contents.keep(id, content, { size: sizes[at]?.content })
+    for (const [at, { id, content, scheduled_at, refused, received }] of list.entries()) {
+      if (!scheduled_at && !refused && !received)
+        contents.keep(id, content, { size: sizes[at]?.content })
     }
     const rows = recentRowsOf<Message>(tx, messageRows.name)
     for (const message of due) rows?.keep(message.id, message)
@@ -268,7 +271,19 @@ function asMessage(fresh: NewMessage, stored?: StoredSize): Message {
     bounced_at: null,
     updated_at: created_at,
   }
+  if (fresh.received) return asReceived(message, fresh.received)
   return fresh.refused ? asRefused(message, fresh.refused) : message
+}
+
+/** Nothing is done with it any more. */
+function asReceived(message: Message, { provider }: ReceivedMessage): Message {
+  const status = "received"
+  return {
+    ...message,
+    ...{ status, provider, state: OVER },
+    recipients: message.recipients.map((one) => ({ ...one, status })),
+    last_event_type: factName(message.channel, status),
+  }
 }
 
 function asRefused(message: Message, { reason, text }: MessageRefusal): Message {
@@ -294,8 +309,8 @@ function firstType(message: Message): string | null {
 }
 
 /** A scheduled message has no event yet, unless its channel tells of it at once. */
-const isToldNow = ({ scheduled_at, channel }: Message): boolean =>
-  scheduled_at === null || tellsScheduled(channel)
+const isToldNow = ({ scheduled_at, channel, status }: Message): boolean =>
+  status !== "received" && (scheduled_at === null || tellsScheduled(channel))
 
 const queuedEvents = (message: Message) =>
   message.recipients.flatMap(({ email: address }) =>
@@ -313,6 +328,15 @@ const refusedEvents = (message: Message): NewEvent[] => {
     failedEvents(message, address, { code, message: text }),
   )
 }
+
+const receivedEvents = (message: Message, received: ReceivedMessage | undefined): NewEvent[] =>
+  received
+    ? eventsOf(
+        message,
+        { type: "received", address: message.address, received },
+        message.created_at,
+      )
+    : []
 
 const failedEvents = (
   message: Message,

@@ -23,7 +23,9 @@ import { type Kept, rowOf } from "./contents"
 import {
   addressIn,
   addressOf,
+  codesOf,
   eventTypeOf,
+  isNews,
   isOpen,
   isScheduled,
   knowsStatus,
@@ -32,6 +34,7 @@ import {
   type Tracked,
   tellsScheduled,
 } from "./status-changes"
+import { suppressWhere } from "./suppressed"
 import { attempts, messageFiles, messageRaws, type Status } from "./tables"
 
 export const LOGIN_REFUSED = "login_refused"
@@ -108,7 +111,8 @@ function changeByResult(one: Known): StatusTransition {
   if (!tried) return { before: message, ...untried(one) }
   const { outcome } = tried
   if (isRefused(one)) return { before: message, steps: [], after, waits_for: short(reason) }
-  const before = { ...message, provider: outcome.provider }
+  const { provider, sender = message.sender } = outcome
+  const before = { ...message, provider, sender }
   const all = [outcome, ...outcome.others]
   return { before, steps: all.flatMap((each) => stepsOf(message, each)), after }
 }
@@ -180,24 +184,29 @@ export type LateFact = StatusChange & { type: Status | "soft_bounced" }
 
 /**
  * What the world says after the fact: a complaint, a late bounce, a delivery report. What is known
- * already is not told again, and a recipient that waits for another attempt goes on waiting.
+ * already is not told again, and a recipient that waits for another attempt goes on waiting. That a recipient
+ * wants no more counts in any case, and what was unconfirmed is settled.
  */
 export async function feedback(tx: Tx, message_id: string, fact: LateFact) {
   const message = await load(tx, message_id)
   const known = message?.recipients.find((one) => addressOf(one) === fact.address)
-  if (!message || !known || known.status === fact.type) return
-  const reason = short(fact.error?.message ?? known.status_reason)
-  const { address, type } = fact
+  if (!message || !known) return
+  const { address, type, was_told } = fact
   const status = type === "soft_bounced" ? known.status : type
-  const steps = [{ address, status, reason, facts: [fact], ...errorIn(fact) }]
-  await changeAll(tx, [{ before: message, steps }])
+  const is_news =
+    !was_told && (type === "soft_bounced" || isNews(message.channel, type, known.status))
+  const is_good = status === "sent" || status === "delivered"
+  const settles = is_good && status === known.status && known.status_reason !== null
+  if (is_news || settles) {
+    const reason = short(fact.error?.message ?? (is_good ? null : known.status_reason))
+    const steps = [{ address, status, reason, facts: is_news ? [fact] : [], ...errorIn(fact) }]
+    return changeAll(tx, [{ before: message, steps }])
+  }
+  if (fact.opted_out) await suppressWhere(tx, [{ after: message, facts: [fact] }], false)
 }
 
-function errorIn({ error, detail }: StatusChange): Pick<Step, "error"> {
-  if (!error) return {}
-  const { smtp_code = null, enhanced_code = null } = detail ?? {}
-  return { error: { ...error, smtp_code, enhanced_code } }
-}
+const errorIn = ({ error, detail }: StatusChange): Pick<Step, "error"> =>
+  error ? { error: { ...error, ...codesOf(detail ?? {}) } } : {}
 
 /** Whether an event of the message has told this fact before, however its status changed since. */
 export async function wasTold(

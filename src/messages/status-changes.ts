@@ -7,7 +7,13 @@ import type { EventDetail } from "../events/tables"
 import { LEASED, READY } from "../jobs/work-item"
 import { perStore } from "../store/cached"
 import type { Reader, Tx } from "../store/store"
-import { type Addressed, type ChannelName, messages, type Status } from "./tables"
+import {
+  type Addressed,
+  type ChannelName,
+  messages,
+  type ReceivedMessage,
+  type Status,
+} from "./tables"
 
 export type Message = typeof messages.$inferSelect
 
@@ -46,6 +52,10 @@ export interface StatusChange {
   at?: string
   /** Beside `failed`: the recipient's server deferred the message until it was given up. */
   is_soft?: true
+  /** Beside `failed`: the recipient wants no more messages. */
+  opted_out?: true
+  /** Of a message that came in. */
+  received?: ReceivedMessage
   was_told?: true
 }
 
@@ -169,6 +179,8 @@ interface ChannelTable {
   statuses: Partial<Record<Status, StatusRow>>
   /** Its bounces and complaints suppress addresses, and count for the reputation of the account. */
   bounces_count?: true
+  /** A report of something that came before what is known already is told, too. */
+  tells_late?: true
   /** Whether `queued` is told when the message is accepted or, if it is scheduled, when it is released. */
   queued_told: "at_accept" | "at_release"
 }
@@ -199,6 +211,7 @@ const CHANNELS: Record<ChannelName, ChannelTable> = {
     },
     queued_told: "at_release",
     bounces_count: true,
+    tells_late: true,
   },
   push: {
     address_field: "device_id",
@@ -219,7 +232,7 @@ const CHANNELS: Record<ChannelName, ChannelTable> = {
       undelivered: { rank: 3 },
       failed: { rank: 3 },
       cancelled: { rank: 3, from: ["queued"] },
-      received: { rank: 3, from: [] },
+      received: { rank: 4, from: [] },
     },
     queued_told: "at_accept",
   },
@@ -242,6 +255,12 @@ export function mayFollow(channel: ChannelName, next: Status, current: Status): 
   const before = statuses[current]
   if (!row || !before || row.rank <= before.rank) return false
   return row.from === undefined || row.from.includes(current)
+}
+
+/** Whether a report of this is told, when the recipient has this status already. */
+export function isNews(channel: ChannelName, fact: Status, current: Status): boolean {
+  if (fact === current) return false
+  return CHANNELS[channel].tells_late === true || mayFollow(channel, fact, current)
 }
 
 export const knowsStatus = (channel: ChannelName, status: string): status is Status =>
@@ -284,7 +303,7 @@ type EventSubject = Pick<
 > &
   Partial<NotOfEmail>
 
-type NotOfEmail = Pick<Message, "provider" | "sender" | "subscriber_id" | "category">
+type NotOfEmail = Pick<Message, "provider" | "sender" | "units" | "subscriber_id" | "category">
 
 /** None where no type is registered for the fact. `at`: its time in the message's row. */
 export function eventsOf(message: EventSubject, fact: StatusChange, at: string): NewEvent[] {
@@ -319,15 +338,21 @@ const DATA: Record<ChannelName, DataOf> = {
     device_id: fact.address,
     metadata,
   }),
-  sms: ({ id, sender = null, provider = null, metadata }, fact, timestamp) => ({
-    sms_message_id: id,
-    to: fact.address,
-    from: sender,
-    timestamp,
-    provider,
-    ...errorOf(fact),
-    metadata,
-  }),
+  sms: ({ id, sender = null, units, provider = null, metadata }, fact, timestamp) => {
+    const { address, received } = fact
+    const parties = received ? { to: sender, from: address } : { to: address, from: sender }
+    const { body, in_reply_to } = received ?? {}
+    return {
+      sms_message_id: id,
+      ...parties,
+      timestamp,
+      segments: received?.segments ?? units ?? 1,
+      provider,
+      ...errorOf(fact),
+      metadata,
+      ...(received && { body, in_reply_to }),
+    }
+  },
   in_app: ({ id, subscriber_id = null, category = null, metadata }, _, timestamp) => ({
     inbox_message_id: id,
     subscriber_id,
@@ -337,7 +362,18 @@ const DATA: Record<ChannelName, DataOf> = {
   }),
 }
 
-const errorOf = ({ error }: StatusChange) => ({
-  error_code: error?.code ?? null,
+/** The provider's own code says more than ours. */
+const errorOf = ({ error, detail }: StatusChange) => ({
+  error_code: (error && detail?.provider_code) ?? error?.code ?? null,
   error_message: error?.message ?? null,
+})
+
+/** Those codes of the other side that the error of a message shows. */
+export const codesOf = ({
+  smtp_code = null,
+  enhanced_code = null,
+  provider_code,
+}: Partial<EventDetail>) => ({
+  ...{ smtp_code, enhanced_code },
+  ...(provider_code !== undefined && { provider_code }),
 })

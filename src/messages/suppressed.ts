@@ -1,3 +1,4 @@
+import { type NumberChoice, planNumberChoices } from "../consents/number-choice"
 import { fail } from "../core/errors"
 import { millis, millisFrom } from "../core/time"
 import { DeferredError } from "../jobs/work-item"
@@ -225,12 +226,13 @@ export async function suppressWhere(
   }
   if (lessons.size === 0) return
   for (const project_id of [...lessons.keys()].sort()) {
-    const { lasting, general, soft } = lessons.get(project_id) ?? NOTHING
+    const { lasting, general, soft, opted_out } = lessons.get(project_id) ?? NOTHING
     const addresses = general.map(({ address }) => address)
     const again = addresses.length > 0 ? await repeatedly(tx, project_id, addresses) : undefined
     const second = general.filter(({ address }) => again?.has(address))
     await suppressAll(tx, project_id, [...lasting, ...second])
     await noteSoftFailures(tx, project_id, soft)
+    await planNumberChoices(tx, opted_out)
   }
 }
 
@@ -239,27 +241,32 @@ interface Lesson {
   /** Refusals that name nothing. */
   general: NewSuppression[]
   soft: SoftFailure[]
+  /** What the provider heard from them. */
+  opted_out: NumberChoice[]
 }
 
-const NOTHING: Lesson = { lasting: [], general: [], soft: [] }
+const NOTHING: Lesson = { lasting: [], general: [], soft: [], opted_out: [] }
 
 const BAD = new Set(["bounced", "complained", "failed"])
 
 function learn(lessons: Map<string, Lesson>, message: ChangedMessage["after"], fact: StatusChange) {
-  const { id, project_id, channel, source } = message
-  if (!bouncesCount(channel) || !hasAddressesToSuppress(channel)) return
-  if (source === OWN_SOURCE) return
-  const meaning = meaningOf(fact)
-  if (meaning === undefined) return
-  const lesson = lessons.get(project_id) ?? { lasting: [], general: [], soft: [] }
+  const { id, account_id, project_id, channel, source } = message
+  if (!hasAddressesToSuppress(channel) || source === OWN_SOURCE) return
+  const meaning = fact.opted_out ? "unsubscribe" : bouncesCount(channel) && meaningOf(fact)
+  if (!meaning) return
+  const lesson = lessons.get(project_id) ?? structuredClone(NOTHING)
   lessons.set(project_id, lesson)
   const address = comparable(fact.address)
   const diagnostic = fact.detail?.response ?? null
   if (meaning === "soft") return void lesson.soft.push({ address, message_id: id, diagnostic })
   const is_general = meaning === "general"
-  const reason = meaning === "complaint" ? "complaint" : "bounce"
+  const reason = meaning === "complaint" || meaning === "unsubscribe" ? meaning : "bounce"
   const given = { channel, address, reason, origin: "event", source_message_id: id } as const
   lesson[is_general ? "general" : "lasting"].push({ ...given, diagnostic })
+  if (!fact.opted_out) return
+  const proof = `the answer of the provider to message ${id}`
+  const choice = { account_id, project_id, number: address, is_wanted: false, proof }
+  lesson.opted_out.push({ ...choice, reason: "provider" })
 }
 
 /** What the embedded mailbox answers for an address elsewhere is no word of that address. */

@@ -252,6 +252,17 @@ export interface NewMessage
   country?: string | undefined
   /** It is accepted, and ends at once: its recipient wants or may get no such message. */
   refused?: MessageRefusal
+  /** It came in: its address is the person, its sender the number of ours. */
+  received?: ReceivedMessage
+}
+
+/** What the event of a message that came in says beside its row. */
+export interface ReceivedMessage {
+  /** The name of the provider by which it came. */
+  provider: string
+  segments: number
+  body: string
+  in_reply_to: string | null
 }
 
 /** Why a message ends as `failed` where it is accepted. */

@@ -121,7 +121,7 @@ async function receive(parts: CallbackParts, config: ConfigRow, arrived: Arrived
   const report = await callbacks.read(call)
   if (report && (report.notices.length > 0 || report.received)) {
     const project_id = is_own ? null : owner
-    const payload = { config_id: config.id, project_id, ...report }
+    const payload = { config_id: config.id, provider: config.provider, project_id, ...report }
     await store.tx((tx) => enqueue(tx, providerFeedback, { payload, project_id }))
   }
   return callbacks.answer

@@ -4,7 +4,7 @@ import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
 import type { JobKind } from "../jobs/jobs"
 import { newRowInserter } from "../store/statements"
-import type { Reader, Store } from "../store/store"
+import type { Reader, Store, Tx } from "../store/store"
 import { channelOf, type OutgoingMessage, type ProviderKind, type ProviderReport } from "./provider"
 import { type ConfigRow, INSTANCE, providerConfigs, providerReceipts } from "./tables"
 
@@ -58,9 +58,11 @@ export async function findByToken(
   return row
 }
 
-/** What a provider told about a message after it took it. */
+/** What a provider told about a message after it took it, or what came in by it. */
 export interface ProviderFeedback extends ProviderReport {
   config_id: string
+  /** Its name. */
+  provider: string
   /** Null for the instance's own provider. */
   project_id: string | null
 }
@@ -92,9 +94,22 @@ export async function keepReceipt(
 
 const insertReceipt = newRowInserter(providerReceipts, "provider_message_id")
 
-/** The message that a provider means, and its project; undefined while it is unknown. */
-export async function messageFor(db: Reader, told: Omit<ProviderFeedback, "notices">) {
-  const { config_id, project_id, provider_message_id = "" } = told
+/** Keeps the provider's id of a message that came in. Returns false for one that was kept before. */
+export async function isFirst(tx: Tx, receipt: typeof providerReceipts.$inferInsert) {
+  const fresh = await insertReceipt(tx, [receipt])
+  return fresh.size > 0
+}
+
+/**
+ * The message that the configuration sent under the provider's id or, where the provider gives that back, under
+ * ours; and its project. Undefined while it is unknown.
+ */
+export async function messageFor(
+  db: Reader,
+  told: Pick<ProviderFeedback, "config_id" | "project_id" | "provider_message_id" | "message_id">,
+) {
+  const { config_id, project_id, message_id, provider_message_id = message_id } = told
+  if (provider_message_id === undefined) return undefined
   const rows = db.select().from(providerReceipts)
   const [row] = await rows.where(
     and(
