@@ -27,6 +27,7 @@ import { addProject } from "../harness/project-rows"
 import { type TestProject, testService } from "../harness/service"
 import { testStore } from "../harness/store"
 import { testSubmission } from "../harness/submission"
+import { addReceived, addText } from "../sms/texts"
 import { endpoint } from "../webhooks/endpoints"
 
 const clock = movableClock()
@@ -379,4 +380,18 @@ test("a recount of usage leaves days alone whose messages may be gone", async ()
   const recount = await reconcile(store, { account_id, quota_subject: account_id, period })
   expect(recount.before).toMatchObject({ email: 1 })
   expect(recount.drift).toMatchObject({ email: 0 })
+})
+
+test("the body of a text that was sent or came in goes after its days, and the text later", async () => {
+  const project = await service.project()
+  const ids = [
+    await addReceived(store, project, { to: "+4366012345678", body: "STOP" }),
+    await addText(store, project, { to: "+4366012345678", body: "waits" }),
+  ]
+  clock.advance({ seconds: 31 * DAY })
+  await sweep()
+  expect(await rowsOf(ids)).toMatchObject({ messages: 2, contents: 1 })
+  clock.advance({ seconds: 60 * DAY })
+  await sweep()
+  expect(await rowsOf(ids)).toMatchObject({ messages: 1, contents: 1 })
 })

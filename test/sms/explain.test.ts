@@ -1,0 +1,46 @@
+import { expect, test } from "bun:test"
+import { newId } from "../../src/core/ids"
+import { secondsFromNow } from "../../src/core/time"
+import { explain } from "../../src/sms/explain"
+import { sharedService } from "../harness/shared-service"
+import { addReceived, addText, OURS } from "./texts"
+
+const service = await sharedService()
+const { store } = service
+const ANN = "+4366012345678"
+
+const told = async (project_id: string, id: string) => {
+  const { steps, ...rest } = await explain(store.read, project_id, id)
+  return { ...rest, stages: new Map(steps.map((step) => [step.stage, step])) }
+}
+
+test("a text is explained by the stages of texts alone, with its segments", async () => {
+  const project = await service.project()
+  const scheduled_at = secondsFromNow(3600)
+  const body = "x".repeat(161)
+  const id = await addText(store, project, { to: ANN, body, scheduled_at })
+  const { sms_id, verdict, summary, stages } = await told(project.project_id, id)
+  expect([sms_id, verdict]).toEqual([id, "queued"])
+  expect(summary).toBe(`The text to ${ANN} waits for ${scheduled_at}.`)
+  expect([...stages.keys()]).toEqual([
+    ...["auth", "source", "quota", "sending_status", "sender", "template", "suppression"],
+    ...["preference", "quiet_hours", "queue", "provider", "outcome", "webhooks"],
+  ])
+  expect(stages.get("quota")?.detail).toBe("It used 2 segments of the month's quota.")
+  expect(stages.get("sender")?.detail).toBe(`The configuration has the sender ${OURS}.`)
+  expect(stages.get("queue")).toMatchObject({ rule: "scheduled", outcome: "wait" })
+})
+
+test("a text that came in says from whom, and a foreign one is not there", async () => {
+  const [project, other] = [await service.project(), await service.project()]
+  const id = await addReceived(store, project, { to: ANN, body: "Yes" })
+  const { verdict, summary, stages } = await told(project.project_id, id)
+  expect(verdict).toBe("received")
+  expect(summary).toBe(`The text from ${ANN} to ${OURS} was received.`)
+  expect([...stages.keys()]).toEqual(["source", "webhooks"])
+  for (const foreign of [newId(), id]) {
+    await expect(explain(store.read, other.project_id, foreign)).rejects.toMatchObject({
+      status: 404,
+    })
+  }
+})
