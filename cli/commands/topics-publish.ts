@@ -102,7 +102,11 @@ const publishRow = row("", ONE, { ...waits, shown: shownPublish })
 export const publishRows = [
   row("publish <topic>", "POST /v1/topics/{topic_key}/publish", {
     about: "publish to the members of a topic; a file named `-` is stdin",
-    example: ["--template news --wait", "--subject News --html-file news.html --category news"],
+    example: [
+      "--template news --wait",
+      "--subject News --html-file news.html --category news",
+      "--channel sms --sms-body 'Hello {{subscriber.name}}'",
+    ],
     file: { channels: ["email"] },
     flags: {
       channels: flag([
@@ -117,7 +121,8 @@ export const publishRows = [
       ]),
       "content.email.subject": flag(["--subject <text>", "subject of the email"]),
       ...{ "content.email.text": text, "content.email.html": html, variables },
-      category: "kind of the mail, which its recipient can unsubscribe from",
+      "content.sms.body": flag(["--sms-body <text>", "text of the SMS, with `--channel sms`"]),
+      category: "kind of the message, which its recipient can unsubscribe from",
       exclude: flag([
         "--exclude <subscriber>",
         "subscriber that gets nothing; may be repeated",

@@ -147,6 +147,7 @@ export const calls: Record<string, string[]> = {
   "topics leave": ["news", "user-1"],
   "topics publish": [
     ...["news", "--channel", "email", "--subject", "s", "--text", "t", "--from", "m@b.c"],
+    ...["--channel", "sms", "--sms-body", "hi"],
     ...["--category", "news", "--var", "a=b", "--exclude", "user-1", "--dedupe-key", "k1"],
     ...["--schedule-at", "in 10 min", "--expires", "90d", "--ignore-preferences"],
     ...["--idempotency-key", "k1", "--wait"],
