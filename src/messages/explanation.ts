@@ -230,6 +230,9 @@ function queue({ message, attempts: [first] }: MessageFacts): ExplainedStep[] {
   if (isOpen(status) && status_reason !== null) {
     steps.push(["deferred", "wait", `${sentence(status_reason)}${againAt(message)}`, updated_at])
   }
+  if (status === CANCELLED) {
+    steps.push([CANCELLED, "fail", "It was cancelled before it was sent.", updated_at])
+  }
   if (status === "failed" && error && STOPS.has(error.code)) {
     steps.push([error.code, "fail", error.message, updated_at])
   }

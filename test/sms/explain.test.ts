@@ -29,6 +29,10 @@ test("a text is explained by the stages of texts alone, with its segments", asyn
   expect(stages.get("quota")?.detail).toBe("It used 2 segments of the month's quota.")
   expect(stages.get("sender")?.detail).toBe(`The configuration has the sender ${OURS}.`)
   expect(stages.get("queue")).toMatchObject({ rule: "scheduled", outcome: "wait" })
+  expect((await project.call("DELETE", `/v1/scheduled/${id}`)).status).toBe(200)
+  const { steps } = await explain(store.read, project.project_id, id)
+  const ended = steps.filter(({ rule }) => rule === "cancelled").map(({ stage }) => stage)
+  expect(ended).toEqual(["queue", "outcome"])
 })
 
 test("a text that came in says from whom, and a foreign one is not there", async () => {
