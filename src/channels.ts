@@ -10,7 +10,9 @@ import type { Channels } from "./messages/pipeline"
 import type { ChannelPlanner, PublishContent } from "./messages/planner"
 import type { ChannelName } from "./messages/tables"
 import type { ProviderDescriptor } from "./providers/provider"
+import { httpProvider } from "./sms/providers/http"
 import { twilioProvider } from "./sms/providers/twilio"
+import { vonageProvider } from "./sms/providers/vonage"
 
 /** All that the rest of the server takes from a channel, beside its routes. */
 interface ChannelKit<Parts, Rules> {
@@ -44,7 +46,7 @@ const absent: Channel = {
 }
 
 /** Of texts. */
-const SMS_PROVIDERS: readonly ProviderDescriptor[] = [twilioProvider]
+const SMS_PROVIDERS: readonly ProviderDescriptor[] = [twilioProvider, vonageProvider, httpProvider]
 
 /** Every provider there is, of any channel. */
 export const PROVIDERS: readonly ProviderDescriptor[] = [

@@ -1,9 +1,11 @@
 import type { Components } from "../../src/client/components"
 import type { ProviderFormField } from "../../src/client/provider-form"
 import { providerForms } from "../../src/client/provider-forms"
+import type { Client } from "../lib/client"
 import type { Context } from "../lib/context"
 import { usage } from "../lib/errors"
 import { camel, flag, type OptionWords, type PlainOptions } from "../lib/field-flags"
+import { listUpTo } from "../lib/paging"
 import { askHidden } from "../lib/prompts"
 import { deletes, type PlainFlags, row } from "../lib/resource"
 import { ago, coloured, idColumn, wide } from "../lib/table"
@@ -13,7 +15,16 @@ type ProviderConfig = Components["ProviderConfig"]
 const ONE = "GET /v1/providers/{kind}/config/{config_id}"
 const KIND = "email_provider"
 
-const params = { kind: KIND }
+/** No provider that is gone has a kind: then the server says so. */
+const params = {
+  kind: async (client: Client, [id = ""]: readonly string[]) => {
+    const { rows } = await listUpTo(client, "GET /v1/providers", MOST)
+    return rows.find((one) => one.id === id)?.kind ?? KIND
+  },
+}
+
+/** More than a project may have. */
+const MOST = 100
 
 const statusOf = ({ enabled, status }: ProviderConfig) => (enabled ? status : "off")
 
@@ -22,27 +33,60 @@ const providerValues = (config: ProviderConfig) => ({
   ...{ enabled: null, kind: null, settings: null },
   per_second: config.settings?.max_per_second,
   spf: config.settings?.spf?.join(" "),
+  ...declaredValues(config.settings),
 })
+
+const declaredValues = ({
+  max_per_second: _,
+  spf: __,
+  ...declared
+}: ProviderConfig["settings"] = {}) =>
+  Object.fromEntries(
+    Object.entries(declared).map(([name, value]) => [
+      name,
+      typeof value === "object" ? JSON.stringify(value) : value,
+    ]),
+  )
 
 const names = providerForms.map(({ name }) => name)
 
 const listOf = (words: string[]) => `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`
 
-/** A flag for each field of any provider; one that several have is one flag. */
-function accessOptions(): OptionWords[] {
-  const all = providerForms.flatMap(({ name, fields }) =>
+interface ProviderFlag {
+  field: string
+  form: ProviderFormField
+  words: OptionWords
+}
+
+/** A flag for each field of any provider; one that several have is one flag, and what they mean alike is said once. */
+function flagsOf(part: "fields" | "settings"): ProviderFlag[] {
+  const all = providerForms.flatMap(({ name, [part]: fields = {} }) =>
     Object.entries(fields).map(([field, form]) => ({ name, field, form })),
   )
-  const flags = [...Map.groupBy(all, ({ field }) => field)].map(([field, some]): OptionWords => {
-    const [{ form }] = some as [(typeof some)[number]]
-    const about = some.map((one) => `${one.name}: ${aboutOf(one.form)}`).join("; ")
-    return [`${flagOf(field)} <${placeholderOf(field, form)}>`, about]
+  const by_flag = Map.groupBy(all, ({ name, field }) => flagOf(name, field))
+  return [...by_flag].map(([option, some]) => {
+    const [{ field, form }] = some as [(typeof some)[number]]
+    const meanings = [...Map.groupBy(some, (one) => aboutOf(one.form))]
+    const about = meanings.map(
+      ([words, same]) => `${same.map(({ name }) => name).join(", ")}: ${words}`,
+    )
+    return { field, form, words: [`${option} <${placeholderOf(field, form)}>`, about.join("; ")] }
   })
+}
+
+function accessOptions(): OptionWords[] {
+  const flags = flagsOf("fields").map(({ words }) => words)
   const stdin = "read the password or secret from stdin, one a line (default: ask for it)"
   return [...flags, ["--secret-stdin", stdin]]
 }
 
-const flagOf = (field: string) => `--${field.replaceAll("_", "-")}`
+/** Flags that every command has. */
+const TAKEN = ["url", "api_key"]
+
+const nameOf = (provider: string, field: string) =>
+  (TAKEN.includes(field) ? `${provider}_${field}` : field).replaceAll("_", "-")
+
+const flagOf = (provider: string, field: string) => `--${nameOf(provider, field)}`
 
 const placeholderOf = (field: string, { value, type, asked_with }: ProviderFormField) =>
   asked_with ? "secret" : type === "integer" ? "number" : (value ?? field.split("_").at(-1))
@@ -53,7 +97,7 @@ const aboutOf = ({ about, fallback, asked_with }: ProviderFormField) =>
 /** Values of credentials, by the names of their flags. */
 type Access = PlainOptions
 
-const optionOf = (field: string) => camel(field.replaceAll("_", "-"))
+const optionOf = (provider: string, field: string) => camel(nameOf(provider, field))
 
 const formOf = (provider: string) => providerForms.find(({ name }) => name === provider)
 
@@ -64,9 +108,10 @@ async function credentialsOf(context: Context, provider: string, options: Access
   const credentials: Record<string, unknown> = {}
   let lines: string[] | undefined
   for (const [field, form] of Object.entries(formOf(provider)?.fields ?? {})) {
-    const text = options[optionOf(field)]
-    if (typeof text === "string") credentials[field] = valueFrom(text, field, form)
-    else if (form.asked_with && options[optionOf(form.asked_with)] !== undefined) {
+    const text = options[optionOf(provider, field)]
+    if (typeof text === "string")
+      credentials[field] = valueFrom(text, flagOf(provider, field), form)
+    else if (form.asked_with && options[optionOf(provider, form.asked_with)] !== undefined) {
       const question = form.about.replace(/^./, (letter) => letter.toUpperCase())
       if (options.secretStdin) lines ??= (await Bun.stdin.text()).split(/\r?\n/)
       credentials[field] = lines ? secretIn(lines) : await askSecret(context, question)
@@ -75,13 +120,14 @@ async function credentialsOf(context: Context, provider: string, options: Access
   return credentials
 }
 
-function valueFrom(text: string, field: string, { type }: ProviderFormField): unknown {
-  if (type === "integer") return numberOf(text, flagOf(field))
+function valueFrom(text: string, option: string, { type }: ProviderFormField): unknown {
+  if (type === "integer") return numberOf(text, option)
+  if (type === "array") return text.split(",")
   if (type !== "object") return text
   try {
     return JSON.parse(text)
   } catch {
-    throw usage(`${flagOf(field)}: the value is not a JSON object`)
+    throw usage(`${option}: the value is not a JSON object`)
   }
 }
 
@@ -111,29 +157,46 @@ const settingFlags = (pace: string, none: string): PlainFlags => ({
     ["--spf <mechanism>", `mechanism that SPF records need${none}; may be repeated`, "several"],
     (given: string[]) => (none && given.join() === "none" ? null : given),
   ),
+  ...Object.fromEntries(
+    flagsOf("settings").map(({ field, form, words: [words, about] }) => [
+      `settings.${field}`,
+      flag([words, `${about}${none}`], (text, option) =>
+        none && text === "none" ? null : valueFrom(text, option, form),
+      ),
+    ]),
+  ),
 })
 
-const fieldNames = providerForms.flatMap(({ fields }) => Object.keys(fields))
-
-const ACCESS = [...fieldNames.map(optionOf), "secretStdin"]
+const ACCESS = [
+  ...providerForms.flatMap(({ name, fields }) =>
+    Object.keys(fields).map((field) => optionOf(name, field)),
+  ),
+  "secretStdin",
+]
 
 /** What is not named stays as it is shown, but for the secrets, which are given or asked for anew. */
 async function changedCredentials(context: Context, id: string, options: Access) {
   if (ACCESS.every((name) => options[name] === undefined)) return {}
-  const { data } = await context.call(ONE, { params: { kind: KIND, config_id: id } })
-  const fields = Object.entries(formOf(data.provider)?.fields ?? {})
+  const kind = await params.kind(context.client(), [id])
+  const { data } = await context.call(ONE, { params: { kind, config_id: id } })
+  const { provider } = data
+  const fields = Object.entries(formOf(provider)?.fields ?? {})
   const stored = data.credentials ?? {}
   for (const [field, form] of fields) {
     const is_hidden = form.secret && !form.asked_with && stored[field] !== undefined
-    if (is_hidden && options[optionOf(field)] === undefined) {
+    if (is_hidden && options[optionOf(provider, field)] === undefined) {
       const word = placeholderOf(field, form)
-      throw usage(`${flagOf(field)} is missing: the stored ${word} is hidden, so give it again`)
+      throw usage(
+        `${flagOf(provider, field)} is missing: the stored ${word} is hidden, so give it again`,
+      )
     }
   }
   const kept = fields.filter(([field, { secret }]) => !secret && stored[field] !== undefined)
-  const known = kept.map(([field]) => [optionOf(field), String(stored[field])])
+  const typed = (value: unknown) =>
+    typeof value === "object" ? JSON.stringify(value) : String(value)
+  const known = kept.map(([field]) => [optionOf(provider, field), typed(stored[field])])
   const access = { ...Object.fromEntries(known), ...options }
-  return { credentials: await credentialsOf(context, data.provider, access) }
+  return { credentials: await credentialsOf(context, provider, access) }
 }
 
 export const providerRows = [
@@ -158,18 +221,20 @@ export const providerRows = [
   }),
   row("test <id>", "POST /v1/providers/{kind}/config/{config_id}/test", {
     about:
-      "log in at a provider, or send a mail with --to; after a success Belfry sends waiting mail",
+      "log in at a provider, or send a message with --to; after a success Belfry sends what waits",
     params,
     example: "--to ann@example.com",
     note: "`providers test instance` tests the provider of the instance itself.",
-    flags: { to: "send a test mail to this address, from the project's default_from" },
+    flags: {
+      to: "send a test mail to this address, from the default_from of the project, or a text to this number",
+    },
     done: ({ detail, duration_ms }) => `${detail} (${duration_ms} ms)`,
   }),
   row("delete <id>", "DELETE /v1/providers/{kind}/config/{config_id}", {
     params,
     ...deletes(
       (id) =>
-        `Provider ${id} and its credentials will be deleted. The next provider delivers the mail.`,
+        `Provider ${id} and its credentials will be deleted. The next provider delivers the messages.`,
     ),
   }),
   row("set <provider>", "POST /v1/providers/{kind}/config", {

@@ -219,8 +219,12 @@ async function paramsFrom({ route, parts }: PlainRow, client: Client, words: rea
   const names = openParams(route, parts)
   const values = words.slice(0, names.length)
   if (parts.id && values[0] !== undefined) values[0] = await parts.id(client, values[0])
+  const others = Object.entries(parts.params ?? {}).map(async ([name, value]) => [
+    name,
+    typeof value === "string" ? value : await value(client, words),
+  ])
   return {
-    ...parts.params,
+    ...Object.fromEntries(await Promise.all(others)),
     ...Object.fromEntries(names.map((name, at) => [name, values[at] ?? ""])),
   }
 }

@@ -29,6 +29,9 @@ type Confirmation = (
   options: PlainOptions,
 ) => Promise<unknown>
 
+/** Finds a parameter of the path by the arguments. */
+type ParamLookup = (client: Client, words: readonly string[]) => Promise<string>
+
 /** Asks a person to type `word` before the change. */
 export const asks =
   (question: (...words: string[]) => string, word: string): Confirmation =>
@@ -77,8 +80,8 @@ interface PlainParts<Name extends OperationName> extends CommandParts {
   /** Why these options cannot be: exit 2. */
   refuse?: (options: PlainOptions, words: readonly string[], context: Context) => string | undefined
   confirm?: Confirmation
-  /** Parameters of the path that no argument gives. */
-  params?: Readonly<Record<string, string>>
+  /** Parameters of the path that no argument gives: their values, or what finds them. */
+  params?: Readonly<Record<string, string | ParamLookup>>
   /** The first argument names the account to work in. */
   of_account?: true
   /** No credential is needed, and none is sent. */

@@ -1,6 +1,6 @@
-/** One field of a provider's credentials, as the command line asks for it. */
+/** One field of a provider's credentials or settings, as the command line asks for it. */
 export interface ProviderFormField {
-  type: "string" | "integer" | "object"
+  type: "string" | "integer" | "object" | "array"
   about: string
   /** What help calls its value; the last word of its name without it. */
   value?: string
@@ -19,4 +19,6 @@ export interface ProviderForm {
   /** Flags, as help shows them. */
   example?: string
   fields: Readonly<Record<string, ProviderFormField>>
+  /** Those that only some providers have. */
+  settings?: Readonly<Record<string, ProviderFormField>>
 }

@@ -27,13 +27,13 @@ const SettingsPatch = t.Object(
 const credentialsOf = (table: readonly ProviderDescriptor[]) =>
   t.Record(t.String(), t.Unknown(), { description: fieldNames(table) })
 
-/** `smtp: host, port. mailbox and direct: none.` */
+/** `For smtp: host, port. For mailbox and direct: none.` */
 function fieldNames(table: readonly ProviderDescriptor[]): string {
   const some = table.map(({ name, credentials }) => ({ name, fields: Object.keys(credentials) }))
   const full = some.filter(({ fields }) => fields.length > 0)
   const bare = some.filter(({ fields }) => fields.length === 0).map(({ name }) => name)
-  const lines = full.map(({ name, fields }) => `${name}: ${fields.join(", ")}.`)
-  return [...lines, ...(bare.length > 0 ? [`${bare.join(" and ")}: none.`] : [])].join(" ")
+  const lines = full.map(({ name, fields }) => `For ${name}: ${fields.join(", ")}.`)
+  return [...lines, ...(bare.length > 0 ? [`For ${bare.join(" and ")}: none.`] : [])].join(" ")
 }
 
 const priority = t.Integer({ minimum: 0, maximum: 10_000, default: 100 })

@@ -660,7 +660,8 @@ function answerDomains(api: FakeApi): void {
 
 function answerProviders(api: FakeApi): void {
   const all = "/v1/providers/email_provider/config"
-  const own = { id: ID, provider: "smtp", name: "main", status: "active", callback_url: null }
+  const named = { id: ID, kind: "email_provider", provider: "smtp", name: "main" }
+  const own = { ...named, status: "active", callback_url: null }
   api.data("GET /v1/providers", [own])
   api.data(`POST ${all}`, own)
   api.data(`GET ${all}/${ID}`, own)

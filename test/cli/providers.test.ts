@@ -5,10 +5,12 @@ import { belfry } from "./lines"
 
 const SECRET = "horse-battery-staple"
 const ALL = "/v1/providers/email_provider/config"
+const TEXTS = "/v1/providers/sms_provider/config"
 
 async function setting(words: string, stdin = "") {
   using api = new FakeApi()
   api.data(`POST ${ALL}`, { id: ID, provider: "smtp", name: "smtp", callback_url: null })
+  api.data(`POST ${TEXTS}`, { id: ID, provider: "twilio", name: "twilio", callback_url: null })
   const flags = ["--url", api.url, "--api-key", KEY, "--verbose"]
   const ran = await belfry(["providers", "set", ...words.split(" "), ...flags], { stdin })
   return { ...ran, body: api.seen[0]?.body as Record<string, unknown> | undefined }
@@ -52,6 +54,20 @@ test("two secrets are two lines, and the kind follows from the provider", async 
   expect((await belfry(words, { stdin: "one line" })).exit).toBe(2)
 })
 
+test("a provider of texts has settings of its own", async () => {
+  const words = "http --http-url http://gateway.test/ --from +4312345 --allowed-countries +43,+49"
+  const { body } = await setting(`${words} --per-country-from {"+49":"Bell"}`)
+  expect(body).toEqual({
+    provider: "http",
+    credentials: { url: "http://gateway.test/" },
+    settings: {
+      from: "+4312345",
+      allowed_countries: ["+43", "+49"],
+      per_country_from: { "+49": "Bell" },
+    },
+  })
+})
+
 test("who needs no secret is asked for none", async () => {
   for (const words of ["direct", "mailbox", "smtp --host smtp.example.com"]) {
     expect((await setting(words)).exit).toBe(0)
@@ -90,6 +106,7 @@ const SHOWN = {
 async function updating(provider: keyof typeof SHOWN, words: string, stdin = "") {
   using api = new FakeApi()
   const config = { id: ID, provider, name: provider, credentials: SHOWN[provider], settings: {} }
+  api.data("GET /v1/providers", [{ id: ID, kind: "email_provider" }])
   api.data(`GET ${ALL}/${ID}`, config)
   api.data(`PATCH ${ALL}/${ID}`, config)
   const flags = ["--url", api.url, "--api-key", KEY]
@@ -113,6 +130,24 @@ test("new credentials keep what is shown of the old ones, and never what is mask
   expect((await updating("smtp", "--priority 3")).body).toEqual({ priority: 3 })
 })
 
+test("a change of a provider of texts finds its kind, and keeps what is JSON", async () => {
+  using api = new FakeApi()
+  const status_map = { DONE: "delivered" }
+  const credentials = { url: "****send", method: "POST", status_map }
+  const config = { id: ID, kind: "sms_provider", provider: "http", credentials, settings: {} }
+  api.data("GET /v1/providers", [config])
+  api.data(`GET ${TEXTS}/${ID}`, config)
+  api.data(`PATCH ${TEXTS}/${ID}`, config)
+  const flags = ["--http-url", "http://gateway.test/", "--from", "none"]
+  const env = { BELFRY_URL: api.url, BELFRY_API_KEY: KEY }
+  const { exit } = await belfry(["providers", "update", ID, ...flags], { env })
+  expect(exit).toBe(0)
+  expect(api.seen.find(({ method }) => method === "PATCH")?.body).toEqual({
+    credentials: { url: "http://gateway.test/", method: "POST", status_map },
+    settings: { from: null },
+  })
+})
+
 test("a setting is changed alone, and none forgets it", async () => {
   const settings = async (words: string) => (await updating("smtp", words)).body
   expect(await settings("--max-per-second 7")).toEqual({ settings: { max_per_second: 7 } })
@@ -128,6 +163,7 @@ test("get shows the pace, and what SPF records need", async () => {
   using api = new FakeApi()
   const settings = { max_per_second: 7, spf: ["include:spf.a.test", "ip4:192.0.2.1"] }
   const config = { id: ID, provider: "smtp", name: "smtp", enabled: true, status: "active" }
+  api.data("GET /v1/providers", [{ id: ID, kind: "email_provider" }])
   api.data(`GET ${ALL}/${ID}`, { ...config, settings })
   const env = { BELFRY_URL: api.url, BELFRY_API_KEY: KEY }
   const { out } = await onTerminal(["providers", "get", ID], { env })

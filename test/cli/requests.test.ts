@@ -106,6 +106,7 @@ GET /u/{token}
 GET /v1/accounts/me/projects
 GET /v1/admin/backups
 GET /v1/admin/doctor
+GET /v1/callbacks/sms/{provider}/{config_token}
 GET /v1/domains/{domain_id}/status
 GET /v1/health
 GET /v1/projects/{project_id}/jwks.json
@@ -122,6 +123,7 @@ POST /u/{token}
 POST /v1/accounts/me/projects
 POST /v1/admin/backups
 POST /v1/callbacks/email/{provider}/{config_token}
+POST /v1/callbacks/sms/{provider}/{config_token}
 POST /v1/domains/{domain_id}/verify
 POST /v1/emails/{email_id}/events
 POST /v1/emails/{email_id}/tracking

@@ -3,6 +3,7 @@ import { join } from "node:path"
 import { PROVIDERS } from "../../src/channels"
 import type { OpenApi } from "../../src/http/openapi"
 import { SCOPES } from "../../src/identity/scopes"
+import type { ProviderDescriptor } from "../../src/providers/provider"
 import { root } from "./migrations"
 import { providerGuide } from "./provider-guide"
 
@@ -65,23 +66,27 @@ export function clientSources(document: OpenApi): Record<(typeof CLIENT_FILES)[n
   }
 }
 
-/** What the credentials of each provider are, from its descriptor. */
+/** What the credentials and the settings of each provider are, from its descriptor. */
 function providerForms(): string {
-  const rows = PROVIDERS.map(({ name, channel, about, example, credentials }) => {
-    const fields = Object.entries(credentials).map(([field, { schema, is_public: _, ...rest }]) => {
-      const type = schema.type === "integer" || schema.type === "object" ? schema.type : "string"
-      return [field, { type, ...rest }]
-    })
+  const rows = PROVIDERS.map(({ name, channel, about, example, credentials, settings }) => {
     const shown = example === undefined ? {} : { example }
-    const row = { name, channel, about, ...shown, fields: Object.fromEntries(fields) }
-    return `  ${literalOf(row)},\n`
+    const own = settings && { settings: formOf(settings) }
+    return `  ${literalOf({ name, channel, about, ...shown, fields: formOf(credentials), ...own })},\n`
   })
   return `${FORMS_HEAD}${rows.join("")}]\n`
 }
 
+const formOf = (fields: ProviderDescriptor["credentials"]) =>
+  Object.fromEntries(
+    Object.entries(fields).map(([field, { schema, is_public: _, ...rest }]) => {
+      const type = ["integer", "object", "array"].includes(schema.type) ? schema.type : "string"
+      return [field, { type, ...rest }]
+    }),
+  )
+
 const FORMS_HEAD = `import type { ProviderForm } from "./provider-form"
 
-/** Written by \`bun run generate\`: what the credentials of each provider are. */
+/** Written by \`bun run generate\`: what the credentials and the settings of each provider are. */
 export const providerForms: readonly ProviderForm[] = [
 `
 

@@ -1,7 +1,7 @@
 import { Type as t } from "@sinclair/typebox"
-import { type NetAnswer, NetError, request } from "../../core/net"
+import type { NetAnswer } from "../../core/net"
 import { oneOf } from "../../http/field-schemas"
-import { type ProviderDescriptor, ProviderError } from "../../providers/provider"
+import type { ProviderDescriptor } from "../../providers/provider"
 import {
   at,
   CallbackPaths,
@@ -20,7 +20,9 @@ import {
 } from "./http/gateway-request"
 import {
   allows,
+  checked,
   exchange,
+  meaningOfStatus,
   type OutgoingText,
   SMS_SETTINGS,
   type SmsContext,
@@ -45,10 +47,10 @@ export const httpProvider: ProviderDescriptor<GatewayAccess, SmsContext, Outgoin
   channel: "sms",
   about: "any gateway over HTTP",
   reports: "`sent`, then `delivered`, `undelivered` or `failed` when the gateway reports it",
-  example: `--url https://sms.example.com/send --body '{"to": "{{to}}", "text": "{{text}}"}'`,
+  example: `--http-url https://sms.example.com/send --body '{"to": "{{to}}", "text": "{{text}}"}'`,
   credentials: {
     url: {
-      schema: t.String({ minLength: 1, maxLength: 2000, pattern: "^[^\\u0000-\\u0020\\u007f]+$" }),
+      schema: t.String({ minLength: 1, maxLength: 2000, pattern: "^[^\\u0000-\\u001f\\u007f]+$" }),
       about: "address of the gateway, with placeholders such as {{to}}, {{from}} and {{text}}",
       secret: true,
     },
@@ -163,17 +165,12 @@ function gateway({ access, allow_private, settings, callbackUrl }: GatewayOption
   }
 }
 
-/** A request for nothing: what takes texts would take one. */
-async function reachable(access: GatewayAccess, allow_private: readonly string[]): Promise<string> {
+/** A request for nothing: the path that takes texts might take one. */
+function reachable(access: GatewayAccess, allow_private: readonly string[]): Promise<string> {
   const { protocol, authority } = placeOf(access)
   const url = `${protocol}//${authority}/`
-  try {
-    await request({ url, allow_private, timeout_ms: 10_000, capture_bytes: 0 })
-  } catch (error) {
-    if (error instanceof NetError) throw new ProviderError("connection", error.message)
-    throw error
-  }
-  return `${authority} answers. Whether it accepts texts shows only when one is sent: test again with a number in \`to\`.`
+  const said = `${authority} answers. Whether it accepts texts shows only when one is sent: test again with a number in \`to\`.`
+  return checked(exchange({ url, allow_private }, () => ({ meaning: "sent", said })))
 }
 
 const LONGEST_SAID = 300
@@ -198,12 +195,12 @@ function readAnswer(answer: NetAnswer, words: string, access: GatewayAccess): Te
   return { meaning, said, provider_message_id: id?.slice(0, 200) || undefined }
 }
 
+/** Gateways of many makers say 403 of a wrong password, and 404 of a number or of a wrong address. */
 function meaningOf(status: number, headers: Headers): TextMeaning {
   if (status >= 200 && status < 300) return "sent"
-  if (status === 401 || status === 403) return "credentials"
-  if (status === 408 || status === 429) return "throttled"
-  if (status === 503 && headers.has("retry-after")) return "throttled"
-  return status >= 400 && status < 500 ? "refused" : "outage"
+  if (status === 403) return "credentials"
+  if (status === 408 || (status === 503 && headers.has("retry-after"))) return "throttled"
+  return /^40[245]$/.test(String(status)) ? "forbidden" : meaningOfStatus(status)
 }
 
 /** Only the host of where it leads: the rest may hold what our request held. */

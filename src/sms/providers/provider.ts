@@ -200,7 +200,11 @@ const PREFIX = "^\\+[1-9][0-9]{0,6}$"
 
 /** What every provider of texts may be set to (contract 41). */
 export const SMS_SETTINGS = {
-  from: { schema: t.Optional(Sender), about: "sender of a text that names none" },
+  from: {
+    schema: t.Optional(Sender),
+    about: "sender of a text that names none",
+    value: "address",
+  },
   per_country_from: {
     schema: t.Optional(t.Record(t.String({ pattern: PREFIX }), Sender, { maxProperties: 250 })),
     about: 'senders by country prefix, as JSON: {"+43": "+43…"}. They win over `from`',

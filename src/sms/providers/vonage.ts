@@ -47,7 +47,7 @@ export const vonageProvider: ProviderDescriptor<VonageAccess, SmsContext, Outgoi
   channel: "sms",
   about: "Vonage",
   reports: "`sent`, then `delivered` or `undelivered` when Vonage reports it",
-  example: "--api-key abcd1234 --api-secret-stdin --from Belfry < api-secret",
+  example: "--vonage-api-key abcd1234 --from Belfry --secret-stdin < api-secret",
   credentials: {
     api_key: { schema: t.String({ pattern: "^[A-Za-z0-9]{1,64}$" }), about: "API key" },
     api_secret: { schema: secret, about: "API secret", secret: true, asked_with: "api_key" },

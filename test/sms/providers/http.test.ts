@@ -153,6 +153,10 @@ test.each([
   expect(refused(access)[`credentials.${field}`]).toContain(words)
 })
 
+test("a condition may be in the address", () => {
+  expect(refused({ url: `${url}?coding={{#if ucs2}}2{{else}}0{{/if}}` })).toEqual({})
+})
+
 test("schemas refuse line breaks in headers, other methods and unknown names of callbacks", () => {
   const wrong = { headers: { "X-A": "a\r\nb" }, method: "DELETE", callback_paths: { number: "a" } }
   const fields = Object.keys(refused({ url, ...wrong })).join()
@@ -170,6 +174,7 @@ describe("an answer becomes an outcome:", () => {
     [503, { "retry-after": "5" }, { status: "retry", fault: "infrastructure", held: true }],
     [503, {}, { status: "retry", fault: "infrastructure" }],
     [500, {}, { status: "retry", fault: "infrastructure" }],
+    [404, {}, { status: "failed", fault: "infrastructure" }],
     [400, {}, { status: "failed", fault: undefined }],
     [422, {}, { status: "failed", fault: undefined }],
   ])("%p %p", async (status, headers, expected) => {

@@ -1,8 +1,8 @@
 import { Type as t } from "@sinclair/typebox"
 import { oneOf } from "../../../http/field-schemas"
 import { valueAt } from "../../../lib/filter-rule"
-import { phoneFrom } from "../../../lib/phone"
 import type { CallbackRequest, ProviderReport } from "../../../providers/provider"
+import { receivedReport } from "../provider"
 
 /** A way into JSON, such as `messages.0.id`. */
 export const Path = t.String({
@@ -68,18 +68,8 @@ export function readCallback(
     }
   }
   const [from, to, text] = [found("from"), found("to"), found("text")]
-  if (from === undefined || text === undefined) return undefined
-  const received = {
-    provider_message_id: id ?? null,
-    from: numberOf(from),
-    to: numberOf(to ?? ""),
-    text,
-  }
-  return { notices: [], received }
+  return receivedReport(id, from, to ?? "", text)
 }
-
-/** Short codes and names are no phone numbers, and stay as they are. */
-const numberOf = (text: string) => phoneFrom(text) ?? text
 
 const isBad = (type: TextStatus) => type === "undelivered" || type === "failed"
 
