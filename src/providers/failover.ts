@@ -221,7 +221,10 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
     else if (had_trouble) await monitor.worked(config)
     if (return_path) await monitor.heardReturnPath(config, return_path)
     if (provider_message_id !== undefined) {
-      await keepReceipt(this.#parts.store, message, config, provider_message_id)
+      const { store } = this.#parts
+      const kept = keepReceipt(store, message, config, provider_message_id)
+      // One writer commits in order: the outcome is never on disk before the receipt, so it need not wait.
+      if (!store.isAlone) await kept
     }
     return has_asked
   }

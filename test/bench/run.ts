@@ -35,13 +35,25 @@ import { submission } from "./submission"
 import { subscribers } from "./subscribers"
 import { suppressions } from "./suppressions"
 import { templates } from "./templates"
+import { texts } from "./texts"
 import { tracking } from "./tracking"
 import { webhooks } from "./webhooks"
 
 const FULL: Effort = { rounds: 5, seconds: 5 }
 const QUICK: Effort = { rounds: 2, seconds: 2 }
 
-const mail = [accept, batch, deliver, backlog, cold, acceptPostgres, limits, bodies, fairness]
+const mail = [
+  accept,
+  batch,
+  deliver,
+  backlog,
+  cold,
+  acceptPostgres,
+  limits,
+  bodies,
+  fairness,
+  texts,
+]
 const smtp = [submission, inbound, slowSmtp]
 const after = [
   jobs,

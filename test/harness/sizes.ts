@@ -84,6 +84,8 @@ export const sizes = {
   exported: full ? 100_000 : 5_000,
   /** Made-up texts whose segments are compared with the count of another library. */
   texts: full ? 5_000 : 1_000,
+  /** Texts that are sent while their provider does everything wrong. */
+  faulty_texts: full ? 200 : 40,
   /** Made-up templates that are sent. */
   templates: full ? 20_000 : 1_000,
   /** Made-up bodies of preferences. */
