@@ -56,15 +56,18 @@ export interface MailFilter {
 
 type MailboxMailSummary = Static<typeof MailboxSummary>
 
-/** Written with its recipients and its counter, all in the caller's transaction. */
-export async function keep(tx: Tx, mail: NewMailboxMail): Promise<void> {
+/**
+ * Written with its recipients and its counter, all in the caller's transaction. `numbers` are those that the recipients
+ * stand for: the mail is found by them, too.
+ */
+export async function keep(tx: Tx, mail: NewMailboxMail, numbers: string[] = []): Promise<void> {
   const { id: mail_id, project_id } = mail
   const subject_key = searchable(mail.subject)
   const raw = rowOf(mail.raw)
   await tx.insert(mailboxMails).values({ ...mail, raw, subject_key, search_key: searchKeyOf(mail) })
   if ("file" in mail.raw)
     await tx.insert(messageFiles).values({ message_id: mail_id, sha256: mail.raw.file })
-  const addresses = [...new Set(mail.recipients.map(comparable))]
+  const addresses = [...new Set([...mail.recipients.map(comparable), ...numbers])]
   const rows = addresses.map((address) => ({ mail_id, project_id, address }))
   if (rows.length > 0) await tx.insert(mailboxRecipients).values(rows)
   await countMails(tx, project_id, 1, mail.size)

@@ -55,7 +55,7 @@ export const mailboxRecipients = table(
       .notNull()
       .references(() => mailboxMails.id, { onDelete: "cascade" }),
     project_id: ref().notNull(),
-    /** In comparable form. */
+    /** In comparable form; of a text also the number. */
     address: text().notNull(),
   },
   (recipient) => [
@@ -71,5 +71,5 @@ life(mailboxRecipients, {
   owner: "project",
   ends: "with row",
   names: { mail_id: "mailbox_mails" },
-  personal: { found_by: { address: "address" } },
+  personal: { found_by: { address: "address", phone: "address" } },
 })

@@ -28,7 +28,7 @@ export const textSimulator = (store: Store, has_mailbox: boolean): TextSimulator
       const { account_id, project_id, id } = messages
       const ours = and(eq(project_id, text.project_id), eq(id, text.message_id))
       const [owner] = await tx.select({ account_id }).from(messages).where(ours)
-      if (owner) await keep(tx, mailOf(text, from, owner.account_id))
+      if (owner) await keep(tx, mailOf(text, from, owner.account_id), text.to)
     })
   },
   async report(text, report, in_seconds) {

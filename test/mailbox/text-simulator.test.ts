@@ -47,6 +47,7 @@ test("a text stands in the mailbox, and its reports come at their time", async (
       ...{ from: "ann-s-shop@sms.mailbox.test", to: "14155550101@sms.mailbox.test" },
     },
   ])
+  expect((await list(store.read, owner.project_id, { to: NUMBER })).rows).toHaveLength(1)
   const [mail] = await store.read.select().from(mailboxMails)
   const raw = Buffer.from(mail?.raw ?? "")
   expect([mail?.size, raw.toString()]).toEqual([raw.length, expect.stringContaining("Ann's Shop")])
