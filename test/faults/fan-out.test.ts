@@ -110,6 +110,7 @@ async function survive(
   most_kills = sizes.publish_kills,
 ) {
   const { server, project_id, ids, id } = await begin(to, wish)
+  const is_long = most_kills > 2 // a short walk may be over before somebody changes anything
   const gone = ids.slice(-RESTLESS)
   const deaf = ids.slice(-2 * RESTLESS, -RESTLESS)
   const running = [server]
@@ -124,7 +125,7 @@ async function survive(
         await one.exited
         if (to.homes.length > 1) await randomWalk() // the other node goes on alone
       }
-      if (kills === 0) await change(to, (store) => block(store, deaf))
+      if (kills === 0 && is_long) await change(to, (store) => block(store, deaf))
       if (kills === 1 && most_kills > 2)
         await change(to, (store) => freeze(store, project_id, true))
       if (kills === 2) await change(to, (store) => freeze(store, project_id, false))
@@ -165,6 +166,9 @@ async function areReported(server: Server): Promise<boolean> {
 /** Attempts that may have been under way at a kill: their texts stand in the mailbox twice. */
 const IN_FLIGHT = 256
 
+/** The rows of these were written beside the servers. */
+const UNCOUNTED = /^The counter (subscribers|topics) /
+
 /** Each number got one text, and a second time only what was in flight at a kill. The totals are those of the rows. */
 async function judgeTexts(store: Store, project_id: string, sent: number) {
   const { email_id, to_address } = mailboxMails
@@ -179,7 +183,7 @@ async function judgeTexts(store: Store, project_id: string, sent: number) {
   expect(again).toBeLessThanOrEqual(IN_FLIGHT)
   const look = { db: store.read, pause: async () => {}, since: null, overdue_before: null }
   const broken = await Array.fromAsync(brokenIn(look, { kind: "project", id: project_id }))
-  expect(broken).toEqual([])
+  expect(broken.filter(({ what }) => !UNCOUNTED.test(what))).toEqual([])
 }
 
 /** So that the walk takes some seconds. */
