@@ -233,6 +233,13 @@ describe("stages by what is known", () => {
     expect(of(change).summary).toContain(`waits: 451 Try later. The next attempt is at ${AT}.`)
   })
 
+  test("what ended without a word of the provider has no empty reason", () => {
+    const error = { code: "provider_error", message: "", smtp_code: null, enhanced_code: null }
+    const { summary, steps } = of({ status: "undelivered", status_reason: "", error })
+    expect(summary).toBe("The email to ann@example.test ended undelivered.")
+    expect(steps.find(({ stage }) => stage === "outcome")?.detail).toBe("It is undelivered.")
+  })
+
   test("hits of machines show, though they make no events", () => {
     const track = { opens: true, clicks: true }
     const opens = { ...none, total: 3, human: 1, machine: 2 }
