@@ -187,6 +187,7 @@ function startRoute(parts: PublishParts, contents: PublishContents): AnyRoute {
       "topic_not_found",
       "template_not_found",
       "sender_not_configured",
+      "sms_not_configured",
       "domain_not_verified",
       "invalid_template",
       "template_render_failed",
