@@ -124,7 +124,7 @@ async function receive(parts: CallbackParts, config: ConfigRow, arrived: Arrived
     const payload = { config_id: config.id, provider: config.provider, project_id, ...report }
     await store.tx((tx) => enqueue(tx, providerFeedback, { payload, project_id }))
   }
-  return callbacks.answer
+  return callbacks.challenge?.(call.request) ?? callbacks.answer
 }
 
 const accessOf = (secrets: Secrets, config: ConfigRow, own: OwnProvider | undefined): object =>

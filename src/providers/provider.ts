@@ -287,6 +287,8 @@ export interface ProviderCallbacks<Access, Context> {
   verify(call: ReceivedCallback<Access, Context>): Promise<string | true | undefined>
   /** Undefined where nothing changes here. A subscription is confirmed here too. */
   read(call: ReceivedCallback<Access, Context>): Promise<ProviderReport | undefined>
+  /** What a service wants to hear that asks whether this address is ours; undefined where it asks nothing. */
+  challenge?(request: CallbackRequest): { content_type: string; body: string } | undefined
   /** The answer that the provider wants in the place of ours. */
   readonly answer?: { content_type: string; body: string }
 }

@@ -1,7 +1,7 @@
 import { Type as t } from "@sinclair/typebox"
 import type { NetAnswer } from "../../core/net"
 import { oneOf } from "../../http/field-schemas"
-import type { ProviderDescriptor } from "../../providers/provider"
+import type { CallbackRequest, ProviderDescriptor } from "../../providers/provider"
 import {
   at,
   CallbackPaths,
@@ -118,9 +118,17 @@ export const httpProvider: ProviderDescriptor<GatewayAccess, SmsContext, Outgoin
     // The token in the path is known to nobody but the gateway.
     verify: async () => true,
     read: async ({ request, access }) => readCallback(request, access),
+    challenge,
   },
   open: (access, { allow_private }, { settings, callbackUrl }) =>
     gateway({ access, allow_private, settings, callbackUrl }),
+}
+
+/** WhatsApp asks for its own word before it calls an address (the field `hub.challenge`). */
+function challenge({ fields }: Pick<CallbackRequest, "fields">) {
+  const word = fields["hub.challenge"]
+  const is_word = typeof word === "string" && /^[\w.-]{1,200}$/.test(word)
+  return is_word ? { content_type: "text/plain", body: word } : undefined
 }
 
 interface GatewayOptions {

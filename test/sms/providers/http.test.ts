@@ -333,6 +333,13 @@ describe("a callback", () => {
   })
 })
 
+test("the word by which WhatsApp checks an address is answered, and no markup", () => {
+  const answered = (word: unknown) =>
+    httpProvider.callbacks?.challenge?.({ fields: { "hub.challenge": word } } as never)
+  expect(answered("1158201444")).toEqual({ content_type: "text/plain", body: "1158201444" })
+  for (const word of [undefined, "<b>", "", 5]) expect(answered(word)).toBeUndefined()
+})
+
 providerContract(httpProvider, async () => {
   const server = gatewayServer(({ path, body }) => {
     if (path === "/") return new Response("who?", { status: 404 })
