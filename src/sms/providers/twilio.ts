@@ -256,6 +256,8 @@ function signedFields(form: URLSearchParams): string {
     .join("")
 }
 
+const OPTED_OUT = "21610"
+
 const STATUSES: Record<string, ProviderNotice["type"]> = {
   sent: "sent",
   delivered: "delivered",
@@ -277,7 +279,7 @@ function reportOf(fields: Record<string, unknown>): ProviderReport | undefined {
   const code = text("ErrorCode")
   const words = text("ErrorMessage") ?? (code && WORDS[code])
   const notice: ProviderNotice = {
-    type,
+    type: code === OPTED_OUT ? "opted_out" : type,
     response: code ? `${code}: ${words ?? "see the errors of Twilio"}`.slice(0, MOST_SAID) : null,
     ...(code && { provider_code: code }),
   }
@@ -285,7 +287,7 @@ function reportOf(fields: Record<string, unknown>): ProviderReport | undefined {
   return {
     ...(provider_message_id !== undefined && { provider_message_id }),
     ...(message_id !== undefined && { message_id }),
-    notices: code === "21610" ? [notice, { ...notice, type: "opted_out" }] : [notice],
+    notices: [notice],
   }
 }
 
