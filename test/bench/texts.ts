@@ -32,6 +32,7 @@ export const texts: Bench = {
     const mails = series("emails of 1 KB accepted, relay held, 64 connections", "/s")
     const accepted = series("texts accepted, gateway held, 64 connections", "/s")
     const sent = series("ours: accepted → at the gateway, 20 in flight", "/s")
+    const drained = series("ours: stored texts → at the gateway, 20 in flight", "/s")
     const onNode = series("peer: `twilio` on Node, 20 in flight, nothing stored", "/s")
     const onOurs = series("the same on our runtime", "/s")
     await using gateway = await textGateway()
@@ -40,19 +41,20 @@ export const texts: Bench = {
       mails.values.push((await acceptHeld(seconds)).per_second)
       accepted.values.push((await acceptTexts(seconds)).per_second)
       sent.values.push(await relayTexts(gateway, seconds))
+      drained.values.push(await drainTexts(gateway, seconds))
       onNode.values.push(await byTwilio(gateway, "node"))
       onOurs.values.push(await byTwilio(gateway, process.execPath))
     }
     return {
-      series: [mails, accepted, sent, onNode, onOurs],
+      series: [mails, accepted, drained, sent, onNode, onOurs],
       verdicts: [
         atLeast("texts accepted, to emails", ratioOf(accepted, mails), 0.8),
-        atLeast("sent, to `twilio` on Node", ratioOf(sent, onNode), 1.5),
-        atLeast("sent, to `twilio` on our runtime", ratioOf(sent, onOurs), 1.5),
+        atLeast("stored ones sent, to `twilio` on Node", ratioOf(drained, onNode), 1.5),
+        atLeast("accepted and sent meanwhile, to `twilio` on Node", ratioOf(sent, onNode), 1.5),
       ],
       notes: [
         "Accepting: the relay and the gateway take connections and never answer. After each run the server was killed (`kill -9`), and its database held as many messages, contents, idempotency keys and queued events as there were answers.",
-        "Sending: a text of one segment through the provider `twilio`, posted one by one over 20 connections, stored durably, sent with 20 in flight. Ours is warm (three times as long of the same load came before), and from the first text offered until the gateway has the last one. The gateway had each text once.",
+        "Sending: a text of one segment through the provider `twilio`, with 20 in flight, its outcome stored. Stored texts: accepted while the gateway held its answers, and measured from the moment when it let go, as the client has its texts at hand. The other figure is from the first text offered, over 20 connections, so it contains accepting. Ours is warm (three times as long of the same load came before). The gateway had each text once.",
         `Twilio's client is warm, too: ${SDK_WARM.toLocaleString("en")} texts came before. It keeps nothing.`,
       ],
     }
@@ -98,6 +100,24 @@ async function acceptTexts(seconds: number): Promise<Answers> {
   return answers
 }
 
+/** The gateway holds its answers while texts are accepted. Then it lets all of them come. */
+async function drainTexts(gateway: TextGateway, seconds: number): Promise<number> {
+  using scratch = scratchFolder()
+  await using server = await servedTexts(scratch, gateway.url, IN_FLIGHT)
+  const sending = send(scratch, server)
+  const { count: before } = await gateway.told()
+  const warm = (await sending(IN_FLIGHT, WARM_UP * seconds)).answered
+  await gateway.received(before + warm)
+  await gateway.turn("hold")
+  const { answered } = await sending(ACCEPTING, seconds)
+  const begun = Date.now()
+  await gateway.turn("go")
+  const taken = ((await gateway.received(before + warm + answered)) - begun) / 1000
+  await server.kill()
+  requireEqual("texts at the gateway", warm + answered, (await gateway.told()).count - before)
+  return answered / taken
+}
+
 async function relayTexts(gateway: TextGateway, seconds: number): Promise<number> {
   using scratch = scratchFolder()
   await using server = await servedTexts(scratch, gateway.url, IN_FLIGHT)
@@ -120,6 +140,8 @@ async function relayTexts(gateway: TextGateway, seconds: number): Promise<number
 
 interface TextGateway extends AsyncDisposable {
   url: string
+  /** Whether it answers texts. */
+  turn(way: "hold" | "go"): Promise<unknown>
   /** Texts that came so far, and when the last one did. */
   told(): Promise<{ count: number; at: number }>
   /** Resolves when so many came, with the moment of the last one; rejects when none came for a while. */
@@ -133,6 +155,7 @@ async function textGateway(): Promise<TextGateway> {
   const told = async () => (await (await fetch(url)).json()) as { count: number; at: number }
   return {
     url,
+    turn: (way) => fetch(`${url}/${way}`, { method: "PUT" }),
     told,
     async received(wanted) {
       for (let seen = 0, moved = Date.now(); ; ) {
