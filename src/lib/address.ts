@@ -191,11 +191,6 @@ export const MAILBOX_DOMAIN = "mailbox.test"
 /** Under `up` mail to each address of this domain is for the box's own project, without DNS. */
 export const INBOX_DOMAIN = `in.${MAILBOX_DOMAIN}`
 
-/** Of the addresses under which the embedded mailbox shows texts. */
-export const TEXT_DOMAIN = `sms.${MAILBOX_DOMAIN}`
-
-export const textAddress = (number: string): string => `${number.slice(1)}@${TEXT_DOMAIN}`
-
 /** Mail from these domains goes to the embedded mailbox, so they have no records and no keys. */
 export const isBuiltIn = (domain: string): boolean =>
   domain === MAILBOX_DOMAIN || domain === INBOX_DOMAIN

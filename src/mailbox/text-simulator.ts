@@ -2,7 +2,7 @@ import { and, eq } from "drizzle-orm"
 import { newId } from "../core/ids"
 import { now, secondsFromNow } from "../core/time"
 import { enqueue } from "../jobs/jobs"
-import { TEXT_DOMAIN } from "../lib/address"
+import { MAILBOX_DOMAIN } from "../lib/address"
 import { encodedBody, mailboxField, textField } from "../lib/mime"
 import { messages } from "../messages/tables"
 import { providerFeedback } from "../providers/callbacks"
@@ -10,6 +10,9 @@ import { INSTANCE } from "../providers/tables"
 import type { OutgoingText, SimulatedReport, TextSimulator } from "../sms/providers/provider"
 import type { Store } from "../store/store"
 import { keep, type NewMailboxMail } from "./mailbox"
+
+/** Of the addresses that stand for numbers. */
+const TEXT_DOMAIN = `sms.${MAILBOX_DOMAIN}`
 
 /** Characters of a text that its mail shows as the subject. */
 const SUBJECT_LENGTH = 60

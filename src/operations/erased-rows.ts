@@ -18,7 +18,7 @@ import type { Store, Tx } from "../store/store"
 import { removeOfEvents } from "../webhooks/retention"
 import { namedByMessages } from "./table-lives"
 import { search, searchedRows } from "./trace-search"
-import { foundIn, inMailbox, messagesOf, namesIn, type TracedPerson } from "./traced-person"
+import { foundIn, messagesOf, namesIn, type TracedPerson } from "./traced-person"
 
 /** Rows of one transaction: others work in between. */
 const AT_ONCE = 50
@@ -65,7 +65,7 @@ export async function removeNaming(
   const db = store.read
   const subjects = namesIn(person, "subscriber_id")
   await each(messagesOf(db, person), (ids) => removeMessagesOf(removal, ids))
-  const captures = foundIn(db, mailboxRecipients.mail_id, inMailbox(person))
+  const captures = foundIn(db, mailboxRecipients.mail_id, person)
   await each(captures, (ids) => removeCapturesOf(removal, ids))
   await each(foundIn(db, inboundEmails.id, person), (ids) => removeReceivedOf(removal, ids))
   removed.events += await store.tx((tx) => dropEventsAbout(tx, subjects))

@@ -18,7 +18,6 @@ import { consents } from "../consents/tables"
 import { firstIdAt, isUuid } from "../core/ids"
 import { millisFrom } from "../core/time"
 import { events } from "../events/tables"
-import { textAddress } from "../lib/address"
 import { havingMessages } from "../messages/message-list"
 import { messages } from "../messages/tables"
 import { lifeOf, type PersonalName } from "../store/life"
@@ -101,17 +100,6 @@ const isThere = async (db: Reader, id: SQLiteColumn, where: SQL | undefined): Pr
 export const namesIn = (person: TracedPerson, field: keyof PersonNames): string[] => [
   ...new Set([person, ...(person.former ?? [])].flatMap((one) => one[field] ?? [])),
 ]
-
-/** The person with the addresses under which the embedded mailbox shows texts to its numbers. */
-export const inMailbox = (person: TracedPerson): TracedPerson => ({
-  ...person,
-  former: [
-    ...(person.former ?? []),
-    ...namesIn(person, "phone").map((phone) => {
-      return { ...nameless(person.subscriber_id), address: textAddress(phone) }
-    }),
-  ],
-})
 
 /** Rows of one look. */
 const AT_ONCE = 200

@@ -3,7 +3,6 @@ import { eq, inArray } from "drizzle-orm"
 import { newId } from "../../src/core/ids"
 import { now } from "../../src/core/time"
 import { events } from "../../src/events/tables"
-import { textAddress } from "../../src/lib/address"
 import { keep } from "../../src/mailbox/mailbox"
 import { mailboxMails } from "../../src/mailbox/tables"
 import { messageContents, messages } from "../../src/messages/tables"
@@ -20,6 +19,8 @@ const OTHER = "+4366087654321"
 
 const path = (id: string, verb: string) => `/v1/subscribers/${id}${verb}`
 
+const textAddress = (number: string) => `${number.slice(1)}@sms.mailbox.test`
+
 /** As the embedded mailbox shows a text. */
 function caught({ account_id, project_id }: TestProject, email_id: string, number: string) {
   const raw = Buffer.from("Subject: x\r\n\r\nDing")
@@ -27,7 +28,7 @@ function caught({ account_id, project_id }: TestProject, email_id: string, numbe
   const address = { mail_from: textAddress(OURS), recipients: [to], to_address: to }
   const shown = { from_address: textAddress(OURS), subject: "Ding", raw, size: raw.length }
   const mail = { id: newId(), account_id, project_id, email_id, created_at: now() }
-  return store.tx((tx) => keep(tx, { ...mail, ...address, ...shown }))
+  return store.tx((tx) => keep(tx, { ...mail, ...address, ...shown }, [number]))
 }
 
 /** A text that names the subscriber, one that has the number alone, and one that came from it. */
