@@ -11,6 +11,7 @@ import type { ChannelPlanner, PublishContent } from "./messages/planner"
 import type { ChannelName } from "./messages/tables"
 import type { ProviderDescriptor } from "./providers/provider"
 import { httpProvider } from "./sms/providers/http"
+import { plivoProvider } from "./sms/providers/plivo"
 import { twilioProvider } from "./sms/providers/twilio"
 import { vonageProvider } from "./sms/providers/vonage"
 
@@ -46,7 +47,12 @@ const absent: Channel = {
 }
 
 /** Of texts. */
-const SMS_PROVIDERS: readonly ProviderDescriptor[] = [twilioProvider, vonageProvider, httpProvider]
+const SMS_PROVIDERS: readonly ProviderDescriptor[] = [
+  twilioProvider,
+  vonageProvider,
+  plivoProvider,
+  httpProvider,
+]
 
 /** Every provider there is, of any channel. */
 export const PROVIDERS: readonly ProviderDescriptor[] = [

@@ -88,6 +88,7 @@ export const TEXTS: Record<string, string> = {
   "text/plain": '_dmarc 3600 IN TXT "v=DMARC1; p=none"\n',
   "text/csv": "id,channel,address,reason\r\n…,email,ann@example.com,bounce\r\n",
   "text/html": "<!doctype html>…",
+  "text/xml": "<Response/>",
   "image/gif": "GIF89a…",
   "message/rfc822": "From: hello@example.com\r\nTo: ann@example.com\r\n\r\nThank you.\r\n",
   "*/*": "%PDF-1.7 …",

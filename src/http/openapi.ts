@@ -197,11 +197,15 @@ function responsesOf(route: AnyRoute, schemas: SchemaComponents): Record<string,
 }
 
 function contentOf(route: AnyRoute, schemas: SchemaComponents) {
-  const { produces = "application/json", response } = route
+  const { produces = "application/json", also_produces = [], response } = route
   const text = TEXTS[produces]
   if (text !== undefined) return { [produces]: { schema: BYTES, example: text } }
   const schema = schemas.show(route.produces && response ? response : envelopeOf(route))
-  return { [produces]: { schema, example: schemas.exampleOf(schema) } }
+  const foreign = also_produces.map((type) => [type, { schema: BYTES, example: TEXTS[type] }])
+  return {
+    [produces]: { schema, example: schemas.exampleOf(schema) },
+    ...Object.fromEntries(foreign),
+  }
 }
 
 const BYTES = { type: "string" }

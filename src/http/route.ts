@@ -139,6 +139,8 @@ interface Route<
   envelope?: Whole
   /** The content type of an answer without an envelope. */
   produces?: Produces
+  /** Content types of answers in the form of another service, beside the usual one. */
+  also_produces?: readonly string[]
   handle: (
     call: Call<BodyOf<Body, Read>, ValueOf<Query>, PathParams<Path & string, Choices>>,
   ) => Eventually<AnswerOf<Query, Data, Top, Meta, Whole, Produces>>

@@ -77,6 +77,7 @@ function callbackRoute(
     takes_bytes: true,
     limit: MOST_BYTES,
     response: Received,
+    also_produces: [...new Set(all.flatMap(({ answer }) => answer?.content_type ?? []))],
     errors: ["unauthorized", "provider_error"],
     handle: async ({ params, request, body }) => {
       const config = (await findByToken(parts.store.read, kind, params)) ?? refuse()
