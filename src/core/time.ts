@@ -55,7 +55,10 @@ export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmedia
 export const currentPeriod = (): string => now().slice(0, 7)
 
 /** The day of now, in UTC: `YYYY-MM-DD`. */
-export const today = (): string => now().slice(0, 10)
+export const today = (): string => dayOf(now())
+
+/** The day of an ISO text: `YYYY-MM-DD`. */
+export const dayOf = (iso: string): string => iso.slice(0, "2026-11-29".length)
 
 /** The moments at which a month begins, and at which the next one does. */
 export function boundsOf(period: string): { start: string; end: string } {

@@ -246,7 +246,7 @@ export function readTime(path: string, text: string, problems: Problems): string
 const ISO_LENGTH = 24
 
 /** A 30th of February would be read as a day in March. */
-function isDay(date: string): boolean {
+export function isDay(date: string): boolean {
   const start = millisFrom(date)
   return !Number.isNaN(start) && isoFrom(start).startsWith(date)
 }

@@ -10,12 +10,14 @@ import { forUpdate, idList, isAmong } from "../store/columns"
 import { type Bump, bumpAll } from "../store/counters"
 import { prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"
+import { moveByDay } from "./day-counts"
 import {
   addressOf,
   announce,
   bouncesCount,
   codesOf,
   counterOf,
+  countsByDay,
   eventsOf,
   eventTypeOf,
   factName,
@@ -35,6 +37,8 @@ import { type ChannelName, messageContents, messages, type Recipient, type Statu
 export interface StatusTransition {
   before: Tracked
   steps: Step[]
+  /** The provider that the row names, where `before` names the one that was asked just now. */
+  asked_before?: string | null
   after?: WorkColumns
   /** Why it waits, where nothing was tried and no recipient changes. */
   waits_for?: string | null
@@ -73,6 +77,8 @@ export async function changeAll(
     ),
   )
   await bumpAll(tx, changed.flatMap(bumpsOf))
+  const by_day = changed.filter(({ after }) => countsByDay(after.channel))
+  if (by_day.length > 0) await moveByDay(tx, by_day)
   await suppressWhere(tx, changed, are_claimed)
   await countForReputation(tx, changed)
   await forget(tx, changed.filter(isOver))
@@ -137,13 +143,7 @@ const bumpsOf = ({ before, after }: Changed): Bump[] =>
 const settledBumps = ({ project_id: owner, channel, status }: Tracked, by: 1 | -1) =>
   isOpen(status) ? [] : [{ owner, name: counterOf(channel, status), by }]
 
-const FAILURES: ReadonlySet<Status> = new Set([
-  "failed",
-  "bounced",
-  "undelivered",
-  "expired",
-  "cancelled",
-])
+const FAILURES = new Set<Status>(["failed", "bounced", "undelivered", "expired", "cancelled"])
 
 /** What a change of status is to the counts of the fan-out. */
 export function fanOutBumps(

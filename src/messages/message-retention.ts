@@ -124,23 +124,42 @@ export async function removeMessages(
   return ids.at(-1)
 }
 
-/** With everything that `named_by` names of them. Lowers the totals. None may be claimed. */
-export async function removeByIds(tx: Tx, ids: string[], named_by: SQLiteColumn[]): Promise<void> {
+/**
+ * With everything that `named_by` names of them. Lowers the totals, but not the counts of their days. Returns what was
+ * there. None may be claimed.
+ */
+export async function removeByIds(
+  tx: Tx,
+  ids: string[],
+  named_by: SQLiteColumn[],
+): Promise<Removed[]> {
   const { id, project_id, channel, status, tags, stored_bytes } = messages
-  const known = { id, project_id, channel, status, tags, stored_bytes }
+  const { created_at, provider, units, recipients } = messages
+  const of_day = { created_at, provider, units, recipients }
+  const known = { id, project_id, channel, status, tags, stored_bytes, ...of_day }
   // In the order in which others lock them. Another node may have been faster.
   const rows = await forUpdate(tx.select(known).from(messages).where(inArray(id, ids)).orderBy(id))
   const there = rows.map((row) => row.id)
-  if (there.length === 0) return
+  if (there.length === 0) return []
   for (const column of named_by) await tx.delete(column.table).where(inArray(column, there))
   await removeTags(tx, rows)
   await tx.delete(messages).where(inArray(id, there))
   await bumpAll(tx, rows.flatMap(lessOf))
+  return rows
 }
 
 type Removed = Pick<
   typeof messages.$inferSelect,
-  "id" | "project_id" | "channel" | "status" | "tags" | "stored_bytes"
+  | "id"
+  | "project_id"
+  | "channel"
+  | "status"
+  | "tags"
+  | "stored_bytes"
+  | "created_at"
+  | "provider"
+  | "units"
+  | "recipients"
 >
 
 async function removeTags(tx: Tx, rows: Removed[]) {

@@ -24,11 +24,13 @@ import type { Reader, Store, Tx } from "../store/store"
 import { fanOutBumps, load } from "./change"
 import type { Channel, Ready } from "./channel"
 import { filesOf, recentContentsOf, type StoredSize, storedSizes } from "./contents"
+import { countByDay } from "./day-counts"
 import { type DeliveryAttempt, LOGIN_REFUSED, type MessageStop, settle, stopAll } from "./settle"
 import {
   announce,
   announceStatus,
   counterOf,
+  countsByDay,
   eventsOf,
   eventTypeOf,
   factName,
@@ -125,6 +127,8 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
     ...accepted.flatMap((message, at) => receivedEvents(message, list[at]?.received)),
   ])
   await bumpAll(tx, countsOf(accepted))
+  const by_day = accepted.filter(({ channel }) => countsByDay(channel))
+  if (by_day.length > 0) await countByDay(tx, by_day.map(isNew))
   for (const message of accepted) announce(tx, message, firstType(message))
   tx.afterCommit(() => {
     const contents = recentContentsOf(tx)
@@ -298,6 +302,8 @@ function asRefused(message: Message, { reason, text }: MessageRefusal): Message 
     last_event_at: message.created_at,
   }
 }
+
+const isNew = (message: Message) => ({ message, by: 1 as const })
 
 const tagsOf = ({ id: message_id, project_id, tags }: Message) =>
   [...new Set(tags)].map((tag) => ({ project_id, tag, message_id }))

@@ -48,8 +48,8 @@ export async function reconcile(
   }
 }
 
-/** Of days whose messages may be deleted already, the counters alone know. */
-function lastDeletedDay(settings: (typeof projects.$inferSelect)["settings"]): string {
+/** Of days up to this one, whose messages may be deleted already, the counters alone know. */
+export function lastDeletedDay(settings: (typeof projects.$inferSelect)["settings"]): string {
   const { messages_days } = withDefaults(settings).retention
   return isoFrom(millis() - messages_days * DAY_MILLISECONDS).slice(0, "2026-11-22".length)
 }

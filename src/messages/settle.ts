@@ -114,7 +114,8 @@ function changeByResult(one: Known): StatusTransition {
   const { provider, sender = message.sender } = outcome
   const before = { ...message, provider, sender }
   const all = [outcome, ...outcome.others]
-  return { before, steps: all.flatMap((each) => stepsOf(message, each)), after }
+  const steps = all.flatMap((each) => stepsOf(message, each))
+  return { before, asked_before: message.provider, steps, after }
 }
 
 /** The last attempt there is: each recipient that was to be tried again has failed instead. */

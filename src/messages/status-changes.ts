@@ -183,6 +183,8 @@ interface ChannelTable {
   tells_late?: true
   /** Whether `queued` is told when the message is accepted or, if it is scheduled, when it is released. */
   queued_told: "at_accept" | "at_release"
+  /** Its messages are counted by day, for statistics. */
+  counted_by_day?: true
 }
 
 const HANDED_OVER = {
@@ -235,6 +237,7 @@ const CHANNELS: Record<ChannelName, ChannelTable> = {
       received: { rank: 4, from: [] },
     },
     queued_told: "at_accept",
+    counted_by_day: true,
   },
   in_app: {
     prefix: "inbox",
@@ -296,6 +299,9 @@ export const addressIn = (channel: ChannelName, data: Record<string, unknown>): 
 
 export const tellsScheduled = (channel: ChannelName): boolean =>
   CHANNELS[channel].queued_told === "at_accept"
+
+export const countsByDay = (channel: ChannelName): boolean =>
+  CHANNELS[channel].counted_by_day === true
 
 type EventSubject = Pick<
   Message,

@@ -320,6 +320,33 @@ life(messageFiles, {
   names: { message_id: ["messages", "mailbox_mails"] },
 })
 
+/**
+ * Messages by the day (UTC) on which they were accepted, by what became of them, and the provider that was asked
+ * last. Only channels whose statistics are read have them. The shards keep writers on Postgres from waiting.
+ */
+export const messageDays = table(
+  "message_days",
+  {
+    project_id: ref().notNull(),
+    channel: text<ChannelName>().notNull(),
+    /** `YYYY-MM-DD` */
+    day: text().notNull(),
+    status: text<Status>().notNull(),
+    /** Empty where none was asked. */
+    provider: text().notNull(),
+    shard: int().notNull(),
+    messages: int().notNull(),
+    units: int().notNull(),
+  },
+  (row) => [
+    primaryKey({
+      columns: [row.project_id, row.channel, row.day, row.status, row.provider, row.shard],
+    }),
+    index("message_days_by_day").on(row.day),
+  ],
+)
+life(messageDays, { owner: "project", ends: "after 3 years" })
+
 /** For the filter by tag, which must not search inside JSON. */
 export const messageTags = table(
   "message_tags",

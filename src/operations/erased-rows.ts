@@ -9,8 +9,10 @@ import { changeUnclaimed } from "../jobs/claims"
 import { enqueue, type JobKind } from "../jobs/jobs"
 import { removeByIds as removeCaptures } from "../mailbox/mailbox"
 import { mailboxRecipients } from "../mailbox/tables"
+import { countByDay } from "../messages/day-counts"
 import { removeByIds as removeMessages } from "../messages/message-retention"
 import { messageRows } from "../messages/pipeline"
+import { countsByDay } from "../messages/status-changes"
 import { messageFiles, messages, messageTags } from "../messages/tables"
 import { reputationHours } from "../reputation/tables"
 import { forUpdate } from "../store/columns"
@@ -102,7 +104,12 @@ async function removeMessagesOf(removal: Removal, ids: string[]): Promise<void> 
     const told = await dropEventsAbout(tx, unclaimed)
     const { tags } = messages
     const tagged = await tx.select({ tags }).from(messages).where(inArray(messages.id, unclaimed))
-    await removeMessages(tx, unclaimed, namedByMessages)
+    const erased = await removeMessages(tx, unclaimed, namedByMessages)
+    const by_day = erased.filter(({ channel }) => countsByDay(channel))
+    await countByDay(
+      tx,
+      by_day.map((message) => ({ message, by: -1 })),
+    )
     await forgetTags(tx, removal, [...new Set(tagged.flatMap((row) => row.tags))])
     return { events: told, unclaimed }
   })

@@ -23,6 +23,7 @@ import {
   PLAIN_COUNTERS,
   rangesOf,
 } from "./counted-rows"
+import { wrongDays } from "./day-recount"
 
 /** What must hold, by the names under which it is counted. */
 export const INVARIANTS = {
@@ -89,6 +90,8 @@ export async function* brokenIn(
   yield* withoutDeliveries(look, id)
   yield* wrongCounters(look, kind, id)
   yield* wrongTotals(look, id)
+  for await (const what of wrongDays(look.db, id, look))
+    yield { name: "I5", owner_id: id, id: null, what }
 }
 
 const STEP = 500

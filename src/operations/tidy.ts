@@ -13,6 +13,7 @@ import { accounts, projects } from "../identity/tables"
 import { inboundFiles } from "../inbound/tables"
 import { purgeDead } from "../jobs/jobs"
 import { purgeEnded } from "../jobs/long-jobs"
+import { purgeMessageDays } from "../messages/day-counts"
 import { messageFiles } from "../messages/tables"
 import { limitsOf } from "../plans/plans"
 import { storedTotal } from "../plans/stored-bytes"
@@ -93,7 +94,7 @@ async function purgeShortLived(store: Store, all: All) {
 async function purgeLongLived(store: Store, settings: Settings, all: All) {
   const { "retention.audit_log": audit_ms } = settings
   if (audit_ms !== null) await all(() => purgeAuditLog(store, before(audit_ms)))
-  for (const purge of [purgeInvitations, purgeEndedKeys, purgeReleased])
+  for (const purge of [purgeInvitations, purgeEndedKeys, purgeReleased, purgeMessageDays])
     await all(() => purge(store))
   await purgeUsage(store)
 }

@@ -85,6 +85,7 @@ const OVER_ROWS: Record<string, Record<string, unknown>> = {
   complaint_holds: { window_start: now() },
   reputation_hours: { hour: Math.floor(millis() / 3_600_000) },
   usage_days: { day: today() },
+  message_days: { day: today() },
   quotas: { period: currentPeriod() },
   rate_windows: { ends: now() },
   soft_failures: { channel: "email" },

@@ -1,0 +1,108 @@
+import { and, eq, gte, lt, sum } from "drizzle-orm"
+import { dayOf, secondsFromNow } from "../core/time"
+import { adder, remover } from "../store/statements"
+import type { Reader, Store, Tx } from "../store/store"
+import type { Message } from "./status-changes"
+import { type ChannelName, messageDays } from "./tables"
+
+/** On Postgres, where several nodes write at once. */
+const SHARDS = 8
+
+/** What the counts know of a message. */
+type CountedMessage = Pick<
+  Message,
+  "project_id" | "channel" | "created_at" | "status" | "provider" | "units" | "recipients"
+>
+
+/** A message that the counts of its day gain (1) or lose (-1). */
+interface DayCount {
+  message: CountedMessage
+  by: 1 | -1
+}
+
+/**
+ * Counts messages of channels that have counts by day, by that of their acceptance, in the transaction that changes
+ * them.
+ */
+export const countByDay = (tx: Tx, list: DayCount[]): Promise<void> =>
+  addTo(
+    tx,
+    list.map(({ message: { project_id, channel, status, units, ...message }, by }) => ({
+      ...{ project_id, channel, status, provider: message.provider ?? "" },
+      day: dayOf(message.created_at),
+      messages: by,
+      units: by * (units ?? message.recipients.length),
+    })),
+  )
+
+interface DayMove {
+  before: CountedMessage
+  after: CountedMessage
+  /** The provider of the row, where it is not that of `before`. */
+  asked_before?: string | null
+}
+
+/** The same for messages whose status or provider may have changed. */
+export const moveByDay = (tx: Tx, list: DayMove[]): Promise<void> =>
+  countByDay(
+    tx,
+    list.flatMap(({ before, after, asked_before: provider = before.provider }): DayCount[] => [
+      { message: { ...before, provider }, by: -1 },
+      { message: after, by: 1 },
+    ]),
+  )
+
+const addTo = adder(
+  messageDays,
+  ["project_id", "channel", "day", "status", "provider"],
+  ["messages", "units"],
+  SHARDS,
+)
+
+interface DaysQuery {
+  project_id: string
+  channel: ChannelName
+  /** `YYYY-MM-DD`. Without `before` all days since then. */
+  from: string
+  before?: string
+}
+
+/** The counts of some days, one row a day, status and provider; `""` is none. */
+export async function dayCounts(db: Reader, { project_id, channel, from, before }: DaysQuery) {
+  const { day, status, provider, messages, units } = messageDays
+  const ours = and(
+    eq(messageDays.project_id, project_id),
+    eq(messageDays.channel, channel),
+    gte(day, from),
+    before === undefined ? undefined : lt(day, before),
+  )
+  const sums = { messages: sum(messages).mapWith(Number), units: sum(units).mapWith(Number) }
+  return db
+    .select({ day, status, provider, ...sums })
+    .from(messageDays)
+    .where(ours)
+    .groupBy(day, status, provider)
+}
+
+/** As the usage of an account (`tenancy/usage.ts`). */
+const KEPT_SECONDS = 3 * 366 * 86_400
+
+/** Rows of one transaction. */
+const PURGED_AT_ONCE = 200
+
+/** Removes up to 200 counts of days long past. Returns how many went. */
+export async function purgeMessageDays(store: Store): Promise<number> {
+  const { project_id, channel, day, status, provider, shard } = messageDays
+  const old = lt(day, dayOf(secondsFromNow(-KEPT_SECONDS)))
+  const key = { project_id, channel, day, status, provider, shard }
+  const rows = store.read.select(key).from(messageDays).where(old)
+  const some = await rows.orderBy(day).limit(PURGED_AT_ONCE)
+  if (some.length > 0) await store.tx((tx) => removeRows(tx, some))
+  return some.length
+}
+
+const removeRows = remover(
+  messageDays,
+  ["project_id", "channel", "day", "status", "provider", "shard"],
+  { quiet: true },
+)
