@@ -82,6 +82,8 @@ export const sizes = {
   verdicts: full ? 300 : 60,
   /** Suppressions of the longest export. */
   exported: full ? 100_000 : 5_000,
+  /** Texts whose reports come in some order. */
+  report_orders: full ? 500 : 10,
   /** Made-up texts whose segments are compared with the count of another library. */
   texts: full ? 5_000 : 1_000,
   /** Texts that are sent while their provider does everything wrong. */
