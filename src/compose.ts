@@ -38,8 +38,9 @@ import { invariantWarnings, type NightlyCheck, nightlyCheck } from "./operations
 import { providerWarnings } from "./providers/alerts"
 import { Failover } from "./providers/failover"
 import { openInstance } from "./providers/health"
-import { emailIdentities, firstProvider, OpenProviders } from "./providers/open-providers"
+import { emailIdentities, OpenProviders } from "./providers/open-providers"
 import { ownEmailProvider, type ProviderEnvironment } from "./providers/provider"
+import { firstProvider } from "./providers/routing"
 import { assessAfterTrouble } from "./reputation/evaluate"
 import { RequestLog } from "./request-log/request-log"
 import type { Store } from "./store/store"
@@ -276,10 +277,10 @@ async function composeEmail(ground: ServerContext, overrides: Overrides, queues:
 /** The instance's own provider of email, and those that projects configure. */
 export async function openEmailProviders(
   settings: Settings,
-  parts: Pick<ServerContext, "store" | "secrets" | "mailbox_port">,
+  parts: Pick<ServerContext, "store" | "secrets" | "mailbox_port" | "public_url">,
   given?: ProviderEnvironment,
 ) {
-  const { store, secrets } = parts
+  const { store, secrets, public_url } = parts
   const { context, permits } = emailContext(settings, parts)
   const allow_private = settings["providers.allow_private"]
   const providers: ProviderEnvironment = given ?? {
@@ -288,6 +289,7 @@ export async function openEmailProviders(
     own: { email: ownEmailProvider(PROVIDERS, settings) },
     allow_private,
     network: { allow_private },
+    callback_base: public_url,
   }
   const open_providers = new OpenProviders(providers, secrets)
   const { email: own } = providers.own

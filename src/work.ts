@@ -112,7 +112,7 @@ export const jobHandlers = (
   ...bind(domainRemoved, failMailFrom(store, parts.rules)),
   ...bind(providerRefused, providerAlerts.notifyAdmins(store, post.mail)),
   ...bind(providerProbe, probeProvider(store, open_providers)),
-  ...bind(providersResumed, wakeWaiting(store, "email_provider")),
+  ...bind(providersResumed, wakeWaiting(store)),
   ...bind(providerFeedback, applyFeedback(store, receiveText)),
   ...bind(numberChoice, chooseByNumber(store, secrets)),
   ...bind(suppressionRemoved, removeFromProviders(store, open_providers)),
@@ -192,7 +192,7 @@ export function recurringWork(parts: RecurringParts): EveryRow[] {
     own("database mark", MINUTE, () => raiseMark(store, settings.data_dir)),
     own("nightly check", MINUTE, nightly.look),
     own("retention", MINUTE, tidyRounds(store, settings, parts)),
-    shared("stranded mail", MINUTE, () => wakeStranded(store, "email_provider")),
+    shared("stranded messages", MINUTE, () => wakeStranded(store)),
     shared("scheduled backup", MINUTE, () => requestDueBackup(store, settings)),
     shared("reputation", MINUTE, async () => {
       await assessAll(store)

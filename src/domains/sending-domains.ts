@@ -1,7 +1,7 @@
 import { and, eq, or } from "drizzle-orm"
 import { settings } from "../core/config"
 import { refusedReturnPaths } from "../providers/health"
-import { routing } from "../providers/open-providers"
+import { routing } from "../providers/routing"
 import { cached } from "../store/cached"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"

@@ -123,12 +123,18 @@ const holdSome = (store: Store, { table, under_hold }: AnyWorkRows, which: SQL |
 
 const PROVIDER_HOLD = "provider:"
 
-/** Holds a project's mail while no provider can deliver it. A pause has another name. */
-export const providerHold = (project_id: string) => `${PROVIDER_HOLD}${project_id}`
+const EMAIL = "email"
 
-/** The project whose mail is held so; undefined where another hold holds it. */
-export const heldProject = (by: string): string | undefined =>
-  by.startsWith(PROVIDER_HOLD) ? by.slice(PROVIDER_HOLD.length) : undefined
+/** Holds a project's messages of a channel while no provider can deliver them. A pause has another name. */
+export const providerHold = (project_id: string, channel: string = EMAIL) =>
+  `${PROVIDER_HOLD}${channel === EMAIL ? "" : `${channel}:`}${project_id}`
+
+/** The project and the channel whose messages are held so; undefined where another hold holds them. */
+export function heldFor(by: string): { project_id: string; channel: string } | undefined {
+  if (!by.startsWith(PROVIDER_HOLD)) return undefined
+  const [project_id = "", channel = EMAIL] = by.slice(PROVIDER_HOLD.length).split(":").reverse()
+  return { project_id, channel }
+}
 
 export const pauseReason = (queue: string) => `The queue ${queue} is paused by an operator.`
 

@@ -1,13 +1,13 @@
 import { and, desc, eq, exists, inArray, isNotNull, ne, or, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import type { Page } from "../http/page"
-import { heldProject } from "../jobs/holds"
+import { heldFor } from "../jobs/holds"
 import { inFlightOf } from "../jobs/in-flight"
 import { HELD, LEASED, RESTORE_HOLD, RESTORE_REASON, type WorkColumns } from "../jobs/work-item"
 import { isLeased } from "../jobs/work-rows"
 import { partOf } from "../lib/text"
-import { refusalFor, waitingReason } from "../providers/open-providers"
 import { kindOf, type Outcome } from "../providers/provider"
+import { refusalFor, waitingReason } from "../providers/routing"
 import { eqUnindexed, isAmong, isAskedId } from "../store/columns"
 import { totals } from "../store/counters"
 import {
@@ -284,11 +284,9 @@ export async function asTheyStand(db: Reader, rows: Message[]): Promise<MessageV
   const waits = new Map<string, Pick<MessageView, "status_reason" | "next_attempt_at">>([
     [RESTORE_HOLD, { status_reason: RESTORE_REASON, next_attempt_at: null }],
   ])
-  const held = new Map(rows.flatMap((row) => holdOf(row).map((by) => [by, row.channel] as const)))
-  for (const [by, channel] of held) {
-    const project_id = heldProject(by)
-    const refusal =
-      project_id === undefined ? undefined : await refusalFor(db, kindOf(channel), project_id)
+  for (const by of new Set(rows.flatMap(holdOf))) {
+    const held = heldFor(by)
+    const refusal = held && (await refusalFor(db, kindOf(held.channel), held.project_id))
     if (!refusal) continue
     waits.set(by, {
       status_reason: waitingReason(refusal),

@@ -1,17 +1,18 @@
 import { and, asc, eq } from "drizzle-orm"
 import { now } from "../core/time"
-import { heldProject, holders, providerHold, unhold, unholdThese } from "../jobs/holds"
+import { heldFor, holders, providerHold, unhold, unholdThese } from "../jobs/holds"
 import type { JobHandler } from "../jobs/jobs"
 import { isHeld } from "../jobs/work-rows"
 import { isDue, type Probe, probeAgain, resume } from "../providers/health"
+import type { OpenProviders } from "../providers/open-providers"
 import {
-  isOwn,
-  isUsable,
-  type OpenProviders,
-  refusalFor,
-  routing,
-} from "../providers/open-providers"
-import { ProviderError, type ProviderKind } from "../providers/provider"
+  channelOf,
+  kindOf,
+  PROVIDER_KINDS,
+  ProviderError,
+  type ProviderKind,
+} from "../providers/provider"
+import { isOwn, isUsable, refusalFor, routing } from "../providers/routing"
 import { type ConfigRow, INSTANCE, providerConfigs } from "../providers/tables"
 import { rowById } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
@@ -61,19 +62,19 @@ async function askBy(tx: Tx, config: ConfigRow, { id, by }: HeldMessage) {
 async function firstWaiting(db: Reader, { kind, project_id }: ConfigRow) {
   if (project_id !== INSTANCE) {
     const rows = await routing(db, kind, project_id)
-    return isUsable(rows) ? undefined : firstHeld(db, project_id)
+    return isUsable(rows) ? undefined : firstHeld(db, providerHold(project_id, channelOf(kind)))
   }
   for (const by of await holders(db, messageRows)) {
-    const project = heldProject(by)
-    if (project === undefined || !isOwn(await routing(db, kind, project))) continue
-    const first = await firstHeld(db, project)
+    const held = heldFor(by)
+    if (!held || kindOf(held.channel) !== kind) continue
+    if (!isOwn(await routing(db, kind, held.project_id))) continue
+    const first = await firstHeld(db, by)
     if (first) return first
   }
   return undefined
 }
 
-async function firstHeld(db: Reader, project_id: string): Promise<HeldMessage | undefined> {
-  const by = providerHold(project_id)
+async function firstHeld(db: Reader, by: string): Promise<HeldMessage | undefined> {
   const rows = db.select({ id: messages.id }).from(messages)
   const waiting = and(isHeld, eq(messages.owner, by), eq(messages.status, "queued"))
   const [first] = await rows.where(waiting).orderBy(asc(messages.id)).limit(1)
@@ -91,27 +92,25 @@ async function refusedLogin(providers: OpenProviders, config: ConfigRow) {
   }
 }
 
-/** Gives back what waits for a provider, as long as there is one that can be asked. */
-export const wakeWaiting = (
-  store: Store,
-  kind: ProviderKind,
-): JobHandler<{ project_id: string }> => ({
+/** Gives back what waits for a provider of any kind, as long as there is one that can be asked. */
+export const wakeWaiting = (store: Store): JobHandler<{ project_id: string }> => ({
   run: async ({ project_id }) => {
-    if (project_id === INSTANCE) await wakeStranded(store, kind)
-    else await goOn(store, kind, project_id)
+    if (project_id === INSTANCE) await wakeStranded(store)
+    else for (const kind of PROVIDER_KINDS) await goOn(store, kind, project_id)
     return {}
   },
 })
 
 async function goOn(store: Store, kind: ProviderKind, project_id: string) {
+  const by = providerHold(project_id, channelOf(kind))
   const isRefused = async () => (await refusalFor(store.read, kind, project_id)) !== undefined
-  while (!(await isRefused()) && (await unhold(store, messageRows, providerHold(project_id))) > 0);
+  while (!(await isRefused()) && (await unhold(store, messageRows, by)) > 0);
 }
 
 /** The same for every project: a message may have been held just when its provider came back. */
-export async function wakeStranded(store: Store, kind: ProviderKind): Promise<void> {
+export async function wakeStranded(store: Store): Promise<void> {
   for (const by of await holders(store.read, messageRows)) {
-    const project_id = heldProject(by)
-    if (project_id !== undefined) await goOn(store, kind, project_id)
+    const held = heldFor(by)
+    if (held) await goOn(store, kindOf(held.channel), held.project_id)
   }
 }

@@ -7,35 +7,32 @@ import { type AnyRoute, route } from "../http/route"
 import { enqueue } from "../jobs/jobs"
 import { forUpdate } from "../store/columns"
 import type { Store } from "../store/store"
+import { type ArrivedCallback, callbackRequest } from "./callback-request"
 import { callbackUrlOf, findByToken, providerFeedback, shownId } from "./callbacks"
-import { openCredentials } from "./credentials"
+import type { OpenProviders } from "./open-providers"
 import {
   type CallbackRequest,
   channelOf,
-  findDescriptor,
-  type OwnProvider,
   PROVIDER_KINDS,
   type ProviderCallbacks,
   type ProviderDescriptor,
-  type ProviderEnvironment,
   type ProviderKind,
 } from "./provider"
 import { type ConfigRow, INSTANCE, providerConfigs } from "./tables"
 
 const Received = t.Object({ received: t.Literal(true) }, { title: "Received" })
 
+/** SNS sends at most as much, and every other provider far less. */
 const MOST_BYTES = 262_144
 
 interface CallbackParts {
   store: Store
   secrets: Secrets
+  open_providers: OpenProviders
   link_base: () => string
-  providers: ProviderEnvironment
 }
 
-type AnyCallbacks = ProviderCallbacks<object, unknown>
-
-/** One route for each channel that has a provider with callbacks, and each method that one of them uses. */
+/** For each channel one route for each method that a provider of it calls by. */
 export const callbackRoutes = (
   parts: CallbackParts,
   table: readonly ProviderDescriptor[],
@@ -43,20 +40,20 @@ export const callbackRoutes = (
   PROVIDER_KINDS.flatMap((kind) =>
     (["POST", "GET"] as const).flatMap((method) => {
       const all = table.flatMap(({ channel, callbacks }) =>
-        callbacks?.methods.includes(method) && channel === channelOf(kind) ? [callbacks] : [],
+        channel === channelOf(kind) && callbacks?.methods.includes(method) ? [callbacks] : [],
       )
       const [first] = all
-      return first ? [callbackRoute(parts, kind, method, [first, ...all.slice(1)])] : []
+      return first ? [callbackRoute(parts, { kind, method }, [first, ...all.slice(1)])] : []
     }),
   )
 
+type AnyCallbacks = ProviderCallbacks<object, unknown>
+
 function callbackRoute(
   parts: CallbackParts,
-  kind: ProviderKind,
-  method: CallbackRequest["method"],
+  { kind, method }: { kind: ProviderKind; method: CallbackRequest["method"] },
   all: [AnyCallbacks, ...AnyCallbacks[]],
 ): AnyRoute {
-  const how = method === "GET" ? ", by GET" : ""
   return route({
     method,
     path: `/v1/callbacks/${channelOf(kind)}/{provider}/{config_token}` as const,
@@ -67,112 +64,74 @@ function callbackRoute(
     callers: ["none"],
     scope: "-",
     status: [200],
-    summary: `Receive the notifications of a provider of ${channelOf(kind)}${how}; their signature is checked`,
-    description: `${all.map(({ about }) => about).join(" ")} \`callback_url\` of the provider is this address.`,
-    ...(method === "POST" && {
-      body: t.Record(t.String(), t.Unknown()),
-      example: all[0].example,
-      readRaw: (body: unknown) => body as Buffer,
-    }),
-    takes_bytes: true,
     limit: MOST_BYTES,
+    summary: `Receive the notifications of a provider of ${channelOf(kind)}${HOW[method]}; their signature is checked`,
+    description: `${all.map(({ about }) => about).join(" ")} \`callback_url\` of the provider is this address.`,
+    ...(method === "POST" && { body: AsSent, example: all[0].example }),
     response: Received,
     also_produces: [...new Set(all.flatMap(({ answer }) => answer?.content_type ?? []))],
     errors: ["unauthorized", "provider_error"],
+    takes_bytes: true,
+    readRaw: (body) => (body instanceof Uint8Array ? body : new Uint8Array()),
     handle: async ({ params, request, body }) => {
       const config = (await findByToken(parts.store.read, kind, params)) ?? refuse()
-      const bytes = Buffer.isBuffer(body) ? body : Buffer.alloc(0)
-      const { content_type, body: wanted } =
-        (await receive(parts, config, { method, request, bytes })) ?? {}
-      const ours = { data: { received: true as const } }
-      if (content_type === undefined) return ours
-      // The provider's own form is no answer of ours, so no schema describes it.
-      return new Response(wanted, {
-        headers: { "content-type": content_type },
-      }) as unknown as typeof ours
+      const answer = await receive(parts, config, { method, request, body })
+      // What a provider wants to read in the place of our answer has no schema.
+      return (answer ?? { data: { received: true } }) as { data: { received: true } }
     },
   })
 }
 
-interface Arrived {
-  method: CallbackRequest["method"]
-  request: Request
-  bytes: Buffer
-}
+const HOW = { POST: "", GET: ", by GET" }
 
-async function receive(parts: CallbackParts, config: ConfigRow, arrived: Arrived) {
-  const { store, secrets, providers } = parts
-  const { table, contexts, network, own } = providers
-  const { kind, project_id: owner } = config
-  const is_own = owner === INSTANCE
-  const ours = is_own ? own[channelOf(kind)] : undefined
-  const descriptor = is_own ? ours?.descriptor : findDescriptor(table, kind, config.provider)
+const AsSent = t.Record(t.String(), t.Unknown(), {
+  description: "As the provider sends it: JSON, or a form.",
+})
+
+/** Writes nothing before the provider's word is proved. Resolves with the answer that it wants, where that is its own. */
+async function receive(
+  { store, secrets, open_providers, link_base }: CallbackParts,
+  config: ConfigRow,
+  arrived: ArrivedCallback,
+): Promise<Response | undefined> {
+  const { contexts, network } = open_providers.environment
+  const { descriptor, credentials: access = {} } = open_providers.find(config) ?? {}
   const callbacks = descriptor?.callbacks
   if (!callbacks?.methods.includes(arrived.method)) return refuse()
-  const access = accessOf(secrets, config, ours)
-  const base = callbackUrlOf(secrets, config, parts.link_base()) ?? ""
-  const call = {
-    request: asCalled(base, arrived),
-    access,
-    context: contexts[channelOf(kind)],
-    network,
+  const context = contexts[channelOf(config.kind)]
+  const url = callbackUrlOf(secrets, config, link_base()) ?? ""
+  const call = { request: callbackRequest(url, arrived), access, context, network }
+  const account = (await callbacks.verify(call)) ?? refuse()
+  if (account !== true && (await standingAccount(store, config, account)) !== account) {
+    // The log is where the operator finds why a second account is not heard.
+    const config_id = shownId(config)
+    log.warn("a callback from another account of the provider is refused", { config_id, account })
+    return refuse()
   }
-  const proof = (await callbacks.verify(call)) ?? refuse()
-  if (proof !== true) await requireStandingAccount(store, config, proof)
   const report = await callbacks.read(call)
   if (report && (report.notices.length > 0 || report.received)) {
-    const project_id = is_own ? null : owner
-    const payload = { config_id: config.id, provider: config.provider, project_id, ...report }
+    const { provider } = config
+    const project_id = config.project_id === INSTANCE ? null : config.project_id
+    const payload = { config_id: config.id, provider, project_id, ...report }
     await store.tx((tx) => enqueue(tx, providerFeedback, { payload, project_id }))
   }
-  return callbacks.challenge?.(call.request) ?? callbacks.answer
-}
-
-const accessOf = (secrets: Secrets, config: ConfigRow, own: OwnProvider | undefined): object =>
-  own ? own.credentials : openCredentials(secrets, config)
-
-/** The request under the address that the provider was given, wherever a proxy took it. */
-function asCalled(base: string, { method, request, bytes }: Arrived): CallbackRequest {
-  const { search, searchParams } = new URL(request.url)
-  const { headers } = request
-  const fields = { ...Object.fromEntries(searchParams), ...fieldsOf(headers, bytes) }
-  return { method, url: `${base}${search}`, headers, body: bytes, fields }
-}
-
-const FORM_TYPE = /^application\/x-www-form-urlencoded\b/i
-
-/** What does not say that it is a form is JSON: some services name no type, or text/plain. */
-function fieldsOf(headers: Headers, bytes: Buffer): Record<string, unknown> {
-  const text = bytes.toString("utf8")
-  if (FORM_TYPE.test(headers.get("content-type") ?? "")) {
-    return Object.fromEntries(new URLSearchParams(text))
-  }
-  if (text === "") return {}
-  try {
-    return JSON.parse(text) as Record<string, unknown>
-  } catch {
-    return fail("invalid_json", "The notification cannot be read as JSON.")
-  }
+  const answer = callbacks.challenge?.(call.request) ?? callbacks.answer
+  return answer && new Response(answer.body, { headers: { "content-type": answer.content_type } })
 }
 
 const refuse = (): never =>
   fail("unauthorized", "The address or the signature of the notification is wrong.")
 
 /**
- * The account whose callbacks count for a configuration is the first that spoke, since the credentials are
+ * The account whose callbacks count for a configuration: the first that spoke, since the credentials are
  * what they are. A provider may sign for all of its customers: another customer that learned the address could use it too.
  */
-async function requireStandingAccount(store: Store, config: ConfigRow, account: string) {
-  if (config.settings.callback_account === account) return
-  const standing = await standingAccount(store, config, account)
-  if (standing === account) return
-  // The log is where the operator finds why a second account is not heard.
-  const config_id = shownId(config)
-  log.warn("a callback from another account of the provider is refused", { config_id, account })
-  refuse()
-}
-
-function standingAccount(store: Store, { id, project_id }: ConfigRow, account: string) {
+async function standingAccount(
+  store: Store,
+  { id, project_id, settings: known }: ConfigRow,
+  account: string,
+) {
+  if (known.callback_account !== undefined) return known.callback_account
   return store.tx(async (tx) => {
     const ours = and(eq(providerConfigs.id, id), eq(providerConfigs.project_id, project_id))
     const [row] = await forUpdate(tx.select().from(providerConfigs).where(ours))

@@ -18,7 +18,13 @@ import {
   type ProviderDescriptor,
   type ProviderKind,
 } from "./provider"
-import { type ConfigSettings, ProviderConfig, type SettingsChange } from "./schemas"
+import {
+  type ConfigSettings,
+  knownSettings,
+  type ProviderConfig,
+  providerConfig,
+  type SettingsChange,
+} from "./schemas"
 import { type ConfigRow, INSTANCE, providerConfigs } from "./tables"
 
 export interface NewProviderConfig
@@ -127,7 +133,9 @@ export async function patch(
     }
   }
   const { settings, ...rest } = change
-  const wanted = { ...rest, ...(settings && { settings: changedSettings(before, settings) }) }
+  const descriptor = findDescriptor(maker.table, before.kind, before.provider)
+  const changed = settings && changedSettings(shownSettings(before, descriptor), settings)
+  const wanted = { ...rest, ...(changed && { settings: changed }) }
   return change_(tx, before, wanted, maker)
 }
 
@@ -148,7 +156,11 @@ async function change_(
     ...(credentials && { credentials: sealCredentials(secrets, before.id, credentials) }),
     ...((settings || credentials) && {
       settings: {
-        ...keptSettings(descriptor, settings ?? shownSettings(before), credentials ?? known()),
+        ...keptSettings(
+          descriptor,
+          settings ?? shownSettings(before, descriptor),
+          credentials ?? known(),
+        ),
         // With other credentials it may be another account.
         ...(!credentials && callback_account !== undefined && { callback_account }),
       },
@@ -237,11 +249,11 @@ export function toResponse(
 ) {
   const token = row.callback_token_hash === null ? null : callbackToken(secrets, row)
   const descriptor = findDescriptor(table, row.kind, row.provider)
-  return fieldsOf(ProviderConfig, {
+  return fieldsOf(providerConfig(table), {
     ...row,
     next_probe_at: row.paused_until,
     credentials: masked(descriptor, openCredentials(secrets, row)),
-    settings: shownSettings(row),
+    settings: shownSettings(row, descriptor),
     callback_url: token && `${link_base}${callbackPath(row)}/${token}`,
   })
 }
@@ -252,10 +264,11 @@ export function toResponse(
  */
 export function instanceResponse(
   row: ConfigRow | undefined,
-): ReturnType<typeof toResponse> | undefined {
+  table: readonly ProviderDescriptor[],
+): ProviderConfig | undefined {
   if (row?.project_id !== INSTANCE || row.status !== "error") return undefined
   const since = row.trouble_since ?? row.updated_at
-  return fieldsOf(ProviderConfig, {
+  return fieldsOf(providerConfig(table), {
     ...row,
     ...{ id: INSTANCE_NAME, name: INSTANCE_NAME, created_at: since, updated_at: since },
     ...{ next_probe_at: row.paused_until, credentials: {}, settings: {}, callback_url: null },
@@ -263,13 +276,13 @@ export function instanceResponse(
 }
 
 /** Without what is kept there besides. */
-function shownSettings({ settings }: ConfigRow): ConfigSettings {
-  const { max_per_second, spf } = settings as ConfigSettings
-  return { ...(max_per_second !== undefined && { max_per_second }), ...(spf && { spf }) }
-}
+const shownSettings = (
+  { settings }: ConfigRow,
+  descriptor: ProviderDescriptor | undefined,
+): ConfigSettings => (descriptor ? knownSettings(descriptor, settings as ConfigSettings) : {})
 
-/** The shown settings after a change of some. */
-function changedSettings(before: ConfigRow, change: SettingsChange): ConfigSettings {
-  const all = Object.entries({ ...shownSettings(before), ...change })
+/** The settings after a change of some. */
+function changedSettings(before: ConfigSettings, change: SettingsChange): ConfigSettings {
+  const all = Object.entries({ ...before, ...change })
   return Object.fromEntries(all.filter(([, value]) => value !== null))
 }

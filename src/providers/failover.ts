@@ -2,7 +2,7 @@ import { log } from "../core/log"
 import { DeferredError } from "../jobs/work-item"
 import { keepReceipt, shownId } from "./callbacks"
 import { type MonitorParts, ProviderMonitor } from "./monitor"
-import { heldBy, isOwn, type ProviderLease, refusalFor, routing, usable } from "./open-providers"
+import type { ProviderLease } from "./open-providers"
 import {
   type Fault,
   type Outcome,
@@ -11,6 +11,7 @@ import {
   ProviderBusyError,
   type RecipientOutcome,
 } from "./provider"
+import { heldBy, isOwn, refusalFor, routing, usable } from "./routing"
 import { type ConfigRow, INSTANCE } from "./tables"
 
 const WAIT_SECONDS = 60
@@ -198,7 +199,7 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
   async #refused({ project_id }: Message, outcome: Outcome, is_probe: boolean) {
     const refusal = await refusalFor(this.#parts.store.read, this.#parts.kind, project_id)
     if (!refusal) throw noProvider()
-    const waiting = heldBy(project_id, refusal)
+    const waiting = heldBy(project_id, this.#parts.kind, refusal)
     if (!is_probe || waiting.by === undefined) throw waiting
     return { ...outcome, login_refused: { reason: waiting.message, by: waiting.by } }
   }

@@ -15,7 +15,7 @@ import {
   showTrouble,
   type TroubleKind,
 } from "./health"
-import { type OpenProviders, type ProviderLease, routing } from "./open-providers"
+import type { OpenProviders, ProviderLease } from "./open-providers"
 import {
   type Provider,
   ProviderError,
@@ -23,6 +23,7 @@ import {
   type RecipientOutcome,
   type ReturnPathAnswer,
 } from "./provider"
+import { routing } from "./routing"
 import type { ConfigRow } from "./tables"
 
 const AGAIN_MS = 60_000

@@ -1,10 +1,7 @@
-import { and, asc, eq } from "drizzle-orm"
 import { allowedAddress } from "../core/destination"
 import type { Secrets } from "../core/secrets"
 import { monotonic } from "../core/time"
-import { providerHold } from "../jobs/holds"
 import { DeferredError } from "../jobs/work-item"
-import { cached } from "../store/cached"
 import type { Reader } from "../store/store"
 import { callbackUrlOf } from "./callbacks"
 import { openCredentials } from "./credentials"
@@ -20,7 +17,8 @@ import {
   type ProviderOpening,
   type SenderIdentity,
 } from "./provider"
-import { type ConfigRow, INSTANCE, providerConfigs } from "./tables"
+import { routing } from "./routing"
+import { type ConfigRow, INSTANCE } from "./tables"
 
 /** A provider is closed when it was not used for this long. */
 const IDLE_MS = 300_000
@@ -31,11 +29,6 @@ const IDLE_MS = 300_000
  */
 const BREAKER_FAILURES = 5
 const COOL_DOWN_MS = 60_000
-
-/** A provider by its configuration: its descriptor, and the credentials to open it with. */
-interface Openable extends OwnProvider {
-  is_own: boolean
-}
 
 interface Entry {
   /** As it was read last. A row that was read again may say the same. */
@@ -128,6 +121,13 @@ export class OpenProviders {
     return true
   }
 
+  /** The descriptor and the credentials of a configuration; undefined where this instance has no such provider. */
+  find(row: ConfigRow): OwnProvider | undefined {
+    if (row.project_id === INSTANCE) return this.environment.own[channelOf(row.kind)]
+    const descriptor = this.#descriptorOf(row)
+    return descriptor && { descriptor, credentials: openCredentials(this.#secrets, row) }
+  }
+
   async close(): Promise<void> {
     const entries = [...this.#entries.values()]
     this.#entries.clear()
@@ -179,29 +179,30 @@ export class OpenProviders {
   }
 
   #open(row: ConfigRow): Provider {
-    const { descriptor, credentials, is_own } = this.#openable(row)
+    const { descriptor, credentials } = this.#openable(row)
     const context = this.#contextOf(row)
-    const { allow_private, callback_base } = this.environment
-    const reach = (host: string, port: number) => allowedAddress(host, port, { allow_private })
-    const opening: ProviderOpening = {
-      settings: row.settings,
-      reach: is_own ? undefined : reach,
-      callbackUrl: () => callbackUrlOf(this.#secrets, row, callback_base?.()),
-    }
+    const opening = this.#openingOf(row, descriptor)
     if (!descriptor.is_shared) return descriptor.open(credentials, context, opening)
     const shared = this.#shared.get(descriptor) ?? descriptor.open(credentials, context, opening)
     this.#shared.set(descriptor, shared)
     return { ...shared, close: async () => {} }
   }
 
-  #openable(row: ConfigRow): Openable {
-    const own = this.environment.own[channelOf(row.kind)]
-    if (own && row.project_id === INSTANCE) return { ...own, is_own: true }
-    const descriptor = this.#descriptorOf(row)
-    if (!descriptor) {
-      throw new ProviderError("infrastructure", `This instance has no provider ${row.provider}.`)
+  #openingOf(row: ConfigRow, { settings = {} }: ProviderDescriptor): ProviderOpening {
+    const { allow_private, callback_base } = this.environment
+    const reach = (host: string, port: number) => allowedAddress(host, port, { allow_private })
+    const declared = Object.entries(row.settings).filter(([name]) => Object.hasOwn(settings, name))
+    return {
+      settings: Object.fromEntries(declared),
+      reach: row.project_id === INSTANCE ? undefined : reach,
+      callbackUrl: () => callbackUrlOf(this.#secrets, row, callback_base?.()),
     }
-    return { descriptor, credentials: openCredentials(this.#secrets, row), is_own: false }
+  }
+
+  #openable(row: ConfigRow): OwnProvider {
+    const found = this.find(row)
+    if (found) return found
+    throw new ProviderError("infrastructure", `This instance has no provider ${row.provider}.`)
   }
 
   #descriptorOf(row: ConfigRow): ProviderDescriptor | undefined {
@@ -271,112 +272,3 @@ export class ProviderRateLimit {
     return Math.max(1, this.#per_second)
   }
 }
-
-/** How long another node's accepts may go on believing what this one knows to have changed. */
-const TRUSTED_MS = 1000
-
-const routings = cached<ConfigRow[]>({ tables: ["provider_configs"] })
-
-/**
- * The providers of a project, in the order of asking: what is enabled, paused or not; where it has
- * configured none, the instance's own. `recent`: on Postgres the answer may be a second old, but what
- * it calls paused is read again. `recent_own`: the same of the instance's own alone.
- */
-export async function routing(
-  db: Reader,
-  kind: ProviderKind,
-  project_id: string,
-  { recent = false, recent_own = recent }: { recent?: boolean; recent_own?: boolean } = {},
-): Promise<ConfigRow[]> {
-  const rows = await usableNow(db, kind, project_id, recent)
-  return rows.length > 0 ? rows : usableNow(db, kind, INSTANCE, recent_own)
-}
-
-async function usableNow(db: Reader, kind: ProviderKind, project_id: string, recent: boolean) {
-  const rows = await configured(db, kind, project_id, recent)
-  return isUsable(rows) ? rows : configured(db, kind, project_id, false)
-}
-
-const configured = (db: Reader, kind: ProviderKind, project_id: string, recent: boolean) => {
-  const read = () => inOrder(db, kind, project_id)
-  return routings(db, `${kind} ${project_id}`, read, recent ? TRUSTED_MS : 0)
-}
-
-function inOrder(db: Reader, which: ProviderKind, owner: string): Promise<ConfigRow[]> {
-  const { project_id, kind, enabled, priority, id } = providerConfigs
-  const ours = and(eq(project_id, owner), eq(kind, which), eq(enabled, true))
-  return db.select().from(providerConfigs).where(ours).orderBy(asc(priority), asc(id))
-}
-
-/** Whether any of these providers can deliver now. */
-export const isUsable = (rows: ConfigRow[]): boolean =>
-  rows.length === 0 || rows.some(({ paused_until }) => paused_until === null)
-
-export const isOwn = ([first]: ConfigRow[]): boolean =>
-  first === undefined || first.project_id === INSTANCE
-
-/** The provider that a project asks first; null where that is the instance's own. For accepting mail. */
-export async function firstProvider(
-  db: Reader,
-  kind: ProviderKind,
-  project_id: string,
-): Promise<string | null> {
-  const rows = await routing(db, kind, project_id, { recent: true })
-  return isOwn(rows) ? null : (rows[0]?.provider ?? null)
-}
-
-/** A provider refuses our login, and messages wait for it. */
-interface LoginRefusal {
-  name: string
-  /** Its own words. */
-  reason: string
-  /** When it is asked again. */
-  next_probe_at: string
-  /** The one message that may ask it. */
-  probe_message_id: string | null
-}
-
-/** What a message that waits for it says of itself. */
-export const waitingReason = ({ name, reason }: LoginRefusal): string =>
-  `${name} refuses our login: ${reason}. Mail waits until it accepts the login.`
-
-/**
- * Why no provider takes the messages of a project now: of several refusals the one that is probed
- * next.
- */
-export async function refusalFor(db: Reader, kind: ProviderKind, project_id: string) {
-  const rows = await routing(db, kind, project_id)
-  return isUsable(rows) ? undefined : refusalOf(rows)
-}
-
-/** Of configurations that are all paused. */
-function refusalOf(rows: ConfigRow[]): LoginRefusal | undefined {
-  const refusals = rows.flatMap((row): LoginRefusal[] => {
-    const { provider, name: own, last_error, paused_until, probe_message_id } = row
-    if (paused_until === null) return []
-    const name = own === provider ? provider : `${provider} (${own})`
-    return [{ name, reason: last_error ?? "", next_probe_at: paused_until, probe_message_id }]
-  })
-  return refusals.sort((a, b) => (a.next_probe_at < b.next_probe_at ? -1 : 1))[0]
-}
-
-/**
- * The providers that may be asked for a message: those that are not paused, and one that waits to be
- * asked by this very message. Throws DeferredError where there is none.
- */
-export function usable(
-  rows: ConfigRow[],
-  { message_id, project_id }: { message_id: string; project_id: string },
-) {
-  const open = rows.filter(
-    ({ paused_until, probe_message_id }) =>
-      paused_until === null || probe_message_id === message_id,
-  )
-  const refusal = open.length > 0 ? undefined : refusalOf(rows)
-  if (refusal) throw heldBy(project_id, refusal)
-  return open
-}
-
-/** It waits until a provider is resumed, because looking again and again would only be in the way. */
-export const heldBy = (project_id: string, refusal: LoginRefusal) =>
-  new DeferredError(waitingReason(refusal), null, providerHold(project_id))

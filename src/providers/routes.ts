@@ -13,7 +13,6 @@ import { INSTANCE_NAME } from "./callbacks"
 import { callbackRoutes } from "./callbacks-routes"
 import * as configs from "./configs"
 import { readCredentials } from "./credentials"
-import { routing } from "./open-providers"
 import {
   type Credentials,
   channelOf,
@@ -23,6 +22,7 @@ import {
   type ProviderEnvironment,
   type ProviderKind,
 } from "./provider"
+import { routing } from "./routing"
 import * as schemas from "./schemas"
 import { type ConfigRow, INSTANCE } from "./tables"
 
@@ -44,13 +44,13 @@ export const providerRoutes = (
   parts: ProviderParts,
   table: readonly ProviderDescriptor[],
 ): AnyRoute[] => [
-  ...readingRoutes(parts),
+  ...readingRoutes(parts, table),
   ...writingRoutes(parts, table),
   ...endingRoutes(parts),
   ...callbackRoutes(parts, table),
 ]
 
-function readingRoutes(parts: ProviderParts): AnyRoute[] {
+function readingRoutes(parts: ProviderParts, table: readonly ProviderDescriptor[]): AnyRoute[] {
   return [
     route({
       ...projectRow("GET", "/v1/providers", "providers:read"),
@@ -58,7 +58,7 @@ function readingRoutes(parts: ProviderParts): AnyRoute[] {
       description:
         "Providers deliver mail to its recipients. The provider with the lowest `priority` is tried first. Secrets are masked.",
       query: schemas.configQuery,
-      response: schemas.ProviderConfig,
+      response: schemas.providerConfig(table),
       handle: (call) => list(parts, call),
     }),
     route({
@@ -66,7 +66,7 @@ function readingRoutes(parts: ProviderParts): AnyRoute[] {
       choices,
       summary: "Show one configured provider, with masked secrets",
       description: "While `status` is `error`, `last_error` has the last refusal of the provider.",
-      response: schemas.ProviderConfig,
+      response: schemas.providerConfig(table),
       handle: async (call) => ({
         data:
           (await ownOf(parts, call)) ??
@@ -99,9 +99,13 @@ async function requireInstance({ store }: ProviderParts, { params, project_id }:
 }
 
 /** The instance's own provider, while it has trouble and delivers for this project. */
-async function instanceTrouble({ store }: ProviderParts, kind: ProviderKind, project_id: string) {
+async function instanceTrouble(
+  { store, providers }: ProviderParts,
+  kind: ProviderKind,
+  project_id: string,
+) {
   const [first] = await routing(store.read, kind, project_id)
-  return configs.instanceResponse(first)
+  return configs.instanceResponse(first, providers.table)
 }
 
 type ListCall = Call<unknown, Static<typeof schemas.configQuery>>
@@ -147,7 +151,7 @@ function writingRoutes(parts: ProviderParts, table: readonly ProviderDescriptor[
         },
         settings: { max_per_second: 14 },
       },
-      response: schemas.ProviderConfig,
+      response: schemas.providerConfig(table),
       errors: ["invalid_url"],
       idempotent: true,
       sealed: true, // the callback's address in the answer is a credential
@@ -161,7 +165,7 @@ function writingRoutes(parts: ProviderParts, table: readonly ProviderDescriptor[
         "Absent fields do not change. New credentials replace all old ones; settings change one by one.",
       body: schemas.configPatch(table),
       example: { enabled: true, settings: { max_per_second: null } },
-      response: schemas.ProviderConfig,
+      response: schemas.providerConfig(table),
       errors: ["conflict", "invalid_url"],
       handle: (call) => patch(parts, call),
     }),
@@ -218,10 +222,12 @@ async function set(
   const { body, claim, caller } = call
   const { kind } = call.params
   const { provider, name = provider, priority = 100 } = body
-  const credentials = await usableCredentials(parts, kind, provider, body.credentials)
-  const settings = schemas.readSettings(body.settings ?? {})
+  const { table } = parts.providers
+  const descriptor = requireProvider(parts.providers, kind, provider)
+  const credentials = await usableCredentials(parts, descriptor, body.credentials)
+  const settings = schemas.readSettings(descriptor, body.settings ?? {}, table)
   const wanted = { kind, provider, name, priority, credentials, settings }
-  const maker = { secrets, by: caller, table: parts.providers.table }
+  const maker = { secrets, by: caller, table }
   return store.tx(async (tx) => {
     const { row, made } = await configs.set(tx, ownerOf(call), wanted, maker)
     const answer = { data: toResponse(parts, row), status: made ? 201 : 200 }
@@ -237,14 +243,14 @@ async function patch(
   const { store, secrets } = parts
   const { credentials: given, settings, ...plain } = call.body
   const row = await configs.find(store.read, call.project_id, named(call))
-  const credentials =
-    given === undefined ? undefined : await usableCredentials(parts, row.kind, row.provider, given)
+  const { table } = parts.providers
+  const known = () => requireProvider(parts.providers, row.kind, row.provider)
   const change = {
     ...plain,
-    ...(credentials && { credentials }),
-    ...(settings && { settings: schemas.readSettings(settings) }),
+    ...(given && { credentials: await usableCredentials(parts, known(), given) }),
+    ...(settings && { settings: schemas.readSettings(known(), settings, table) }),
   }
-  const maker = { secrets, by: call.caller, table: parts.providers.table }
+  const maker = { secrets, by: call.caller, table }
   const after = await store.tx((tx) => configs.patch(tx, ownerOf(call), named(call), change, maker))
   return { data: toResponse(parts, after) }
 }
@@ -252,13 +258,11 @@ async function patch(
 /** Complete credentials of a provider that is built here, and that leads nowhere it should not. */
 async function usableCredentials(
   { providers }: ProviderParts,
-  kind: ProviderKind,
-  provider: string,
+  descriptor: ProviderDescriptor,
   given: unknown,
 ): Promise<Credentials> {
   const problems = new Problems()
-  const descriptor = requireProvider(providers, kind, provider)
-  const obstacle = descriptor.obstacle?.(providers.contexts[channelOf(kind)])
+  const obstacle = descriptor.obstacle?.(providers.contexts[descriptor.channel])
   if (obstacle !== undefined) problems.add("provider", "invalid", obstacle)
   const credentials = readCredentials(descriptor, given, problems)
   problems.throwIfAny()

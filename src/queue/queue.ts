@@ -15,7 +15,7 @@ import {
   wantedSince,
 } from "../messages/status-changes"
 import { messages } from "../messages/tables"
-import { refusalFor, waitingReason } from "../providers/open-providers"
+import { refusalFor, waitingReason } from "../providers/routing"
 import { heldIn, holdName, isComplaintHold } from "../reputation/gate"
 import { totals } from "../store/counters"
 import { readHeavy } from "../store/heavy-reads"

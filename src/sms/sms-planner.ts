@@ -21,7 +21,7 @@ import {
   type TextsOfContent,
 } from "../messages/shared-texts"
 import type { Envelope, MessageRefusal, NewMessage } from "../messages/tables"
-import { routing } from "../providers/open-providers"
+import { routing } from "../providers/routing"
 import type { AudienceMember } from "../subscribers/audience"
 import type { SendDecision } from "../subscribers/decision"
 import { SOURCE_BYTES } from "../templates/limits"

@@ -1,5 +1,5 @@
 import { fail, invalid } from "../core/errors"
-import { routing } from "../providers/open-providers"
+import { routing } from "../providers/routing"
 import type { ConfigRow } from "../providers/tables"
 import type { Reader } from "../store/store"
 import { allows, type SmsSettings, senderFor } from "./providers/provider"

@@ -13,7 +13,7 @@ import {
 import { cancelQueued } from "../messages/scheduled"
 import { isOpen, isScheduled, type Message } from "../messages/status-changes"
 import { messageContents } from "../messages/tables"
-import { routing } from "../providers/open-providers"
+import { routing } from "../providers/routing"
 import { providerReceipts } from "../providers/tables"
 import type { ListWindow } from "../store/rows"
 import type { Reader, Store } from "../store/store"

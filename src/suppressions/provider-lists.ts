@@ -1,6 +1,7 @@
 import { log } from "../core/log"
 import { enqueueAll, type JobHandler, type JobKind } from "../jobs/jobs"
-import { type OpenProviders, routing } from "../providers/open-providers"
+import type { OpenProviders } from "../providers/open-providers"
+import { routing } from "../providers/routing"
 import type { Store, Tx } from "../store/store"
 import { unexpired } from "./look-up"
 import type { SuppressionRow } from "./tables"

@@ -4,7 +4,7 @@ import { Deleted } from "../../src/http/field-schemas"
 import { ApiKey, ConsoleUser } from "../../src/identity/schemas"
 import { queueControlRoutes } from "../../src/jobs/routes"
 import { Job } from "../../src/jobs/schemas"
-import { ProviderConfig, Tested } from "../../src/providers/schemas"
+import { providerConfig, Tested } from "../../src/providers/schemas"
 import { accountRoutes } from "../../src/tenancy/account-routes"
 import { invitationRoutes } from "../../src/tenancy/invitation-routes"
 import { memberRoutes } from "../../src/tenancy/member-routes"
@@ -48,7 +48,7 @@ test("the fields of a key, a user, a job and a deletion are those of the API", (
   expect(fieldsOf("PATCH /v1/api-keys/{key_id}")).toEqual(names(ApiKey))
   expect(fieldsOf("PATCH /v1/users/me")).toEqual(names(ConsoleUser))
   expect(fieldsOf("POST /v1/jobs/{job_id}/cancel")).toEqual(names(Job))
-  expect(fieldsOf("POST /v1/providers/{kind}/config")).toEqual(names(ProviderConfig))
+  expect(fieldsOf("POST /v1/providers/{kind}/config")).toEqual(names(providerConfig([])))
   expect(fieldsOf("POST /v1/providers/{kind}/config/{config_id}/test")).toEqual(names(Tested))
   expect(fieldsOf("DELETE /v1/projects/{project_id}")).toEqual(names(Deleted))
 })

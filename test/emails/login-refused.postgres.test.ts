@@ -85,7 +85,7 @@ test("two nodes together ask a provider that refuses our login once a minute", a
   takes_login = true
   clock.advance({ seconds: 61 })
   await until(async () => {
-    await wakeStranded(store, "email_provider") // once a minute where a server runs: one may be held just as it ends
+    await wakeStranded(store) // once a minute where a server runs: one may be held just as it ends
     return sink.received.length === 40
   })
 })

@@ -159,13 +159,13 @@ test("what waits is looked at when a provider comes back, and not before, whatev
     Array.from({ length: MAILS }, () => ({ state: HELD, owner: by })),
   )
   expect((await mails()).map(({ attempt }) => attempt).sort()).toEqual([0, 0, 0, 0, 1])
-  await wakeStranded(store, "email_provider")
+  await wakeStranded(store)
   expect((await mails()).every(({ state }) => state === HELD)).toBe(true)
 
   // A pause that ended just before a message was put under it.
   const works = { status: "active" as const, paused_until: null }
   await store.tx((tx) => tx.update(providerConfigs).set(works))
-  await wakeStranded(store, "email_provider")
+  await wakeStranded(store)
   expect((await mails()).map(({ state, owner }) => [state, owner])).toEqual(
     Array.from({ length: MAILS }, () => [READY, null]),
   )

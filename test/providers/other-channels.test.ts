@@ -1,69 +1,18 @@
 import { expect, test } from "bun:test"
-import { Type as t } from "@sinclair/typebox"
 import { LOCAL } from "../../src/audit-log/audit-log"
 import { openSecrets } from "../../src/core/secrets"
-import { outcomeOf } from "../../src/emails/smtp/outcome"
 import { callbackRoutes } from "../../src/providers/callbacks-routes"
 import * as configs from "../../src/providers/configs"
 import { Failover } from "../../src/providers/failover"
 import { openInstance } from "../../src/providers/health"
 import { OpenProviders } from "../../src/providers/open-providers"
-import type { ProviderDescriptor, ProviderEnvironment } from "../../src/providers/provider"
-import { NO_REPLY, type OutgoingMessage } from "../../src/providers/provider"
+import type { ProviderDescriptor } from "../../src/providers/provider"
+import { type Carriers, pigeon, pigeons, type Text } from "../fakes/pigeon"
 import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 
 const logged = quietLog()
-
-interface Text extends OutgoingMessage {
-  body: string
-}
-
-interface TextContext {
-  /** What each account says, and what it got. */
-  carriers: Map<string, { fault?: "connection"; got: string[] }>
-}
-
-type TextAccess = { account: string; auth_token: string }
-
-/** A provider of texts that is not there: one descriptor, as a channel to come will have it. */
-const pigeon: ProviderDescriptor<TextAccess, TextContext, Text> = {
-  name: "pigeon",
-  channel: "sms",
-  about: "a pigeon",
-  reports: "`sent` when it flies",
-  credentials: {
-    account: { schema: t.String(), about: "account" },
-    auth_token: { schema: t.String(), about: "token", secret: true, asked_with: "account" },
-  },
-  callbacks: {
-    methods: ["POST"],
-    example: { account: "one" },
-    about: "A pigeon comes home.",
-    verify: async ({ request }) => String(request.fields.account),
-    read: async () => undefined,
-  },
-  open: ({ account }, { carriers }) => ({
-    name: "pigeon",
-    schedule: () => 5,
-    async send({ to, body }) {
-      const carrier = carriers.get(account)
-      const fault = carrier?.fault
-      if (!fault) carrier?.got.push(body)
-      const one = {
-        reason: fault ? "no wind" : null,
-        bounce_subtype: null,
-        code: null,
-        reply: NO_REPLY,
-      }
-      const status = fault ? ("retry" as const) : ("sent" as const)
-      const results = to.map((address) => ({ ...one, address, status, ...(fault && { fault }) }))
-      return outcomeOf(results, { provider: "pigeon", schedule: () => 5 })
-    },
-    close: async () => {},
-  }),
-}
 
 const KIND = "sms_provider"
 const OWNER = { account_id: idFor("account_1"), project_id: idFor("project_1") }
@@ -73,24 +22,16 @@ async function texts() {
   const base = await testStore()
   const { store, folder } = base
   const secrets = openSecrets({ data_dir: folder, master_key: null })
-  const carriers: TextContext["carriers"] = new Map()
-  const environment: ProviderEnvironment = {
-    table: [pigeon],
-    contexts: { sms: { carriers } },
-    own: {},
-    allow_private: [],
-    network: { allow_private: [] },
-  }
-  const failover = new Failover<Text>({
-    store,
-    kind: KIND,
-    providers: new OpenProviders(environment, secrets),
-  })
+  const carriers: Carriers = new Map()
+  const environment = pigeons(carriers)
+  const open_providers = new OpenProviders(environment, secrets)
+  const failover = new Failover<Text>({ store, kind: KIND, providers: open_providers })
   return {
     ...base,
     secrets,
     carriers,
     environment,
+    open_providers,
     send: (body: string) =>
       failover.send({ message_id: idFor(body), project_id: OWNER.project_id, to: ["+1"], body }),
     async add(account: string, priority: number) {
@@ -155,9 +96,11 @@ test("a configuration of texts is sealed and masked, and is called back under it
   })
   expect(shown.credentials).toEqual({ account: "one", auth_token: "****oken" })
   expect(shown.callback_url).toStartWith("https://b.test/v1/callbacks/sms/pigeon/")
-  const parts = { store: it.store, secrets, providers: environment, link_base: () => "" }
+  const { store, open_providers } = it
+  const parts = { store, secrets, open_providers, link_base: () => "" }
   const routes = callbackRoutes(parts, environment.table)
-  expect(routes.map(({ path }) => path)).toEqual(["/v1/callbacks/sms/{provider}/{config_token}"])
+  const path = "/v1/callbacks/sms/{provider}/{config_token}"
+  expect(routes.map((row) => `${row.method} ${row.path}`)).toEqual([`POST ${path}`, `GET ${path}`])
 })
 
 test("an email provider is none of another kind", async () => {

@@ -44,7 +44,12 @@ const here = ({ account_id, project_id }: Team) => ({
 async function providersOf(service: TestService, endpoint: string) {
   const { store, parts } = service
   const { secrets, providers } = parts
-  const opened = await openEmailProviders(wanted(endpoint), { store, secrets, mailbox_port: null })
+  const opened = await openEmailProviders(wanted(endpoint), {
+    store,
+    secrets,
+    mailbox_port: null,
+    public_url: () => undefined,
+  })
   providers.own = opened.providers.own
   return opened
 }

@@ -1,0 +1,117 @@
+import { and, asc, eq } from "drizzle-orm"
+import { providerHold } from "../jobs/holds"
+import { DeferredError } from "../jobs/work-item"
+import { cached } from "../store/cached"
+import type { Reader } from "../store/store"
+import { channelOf, type ProviderKind } from "./provider"
+import { type ConfigRow, INSTANCE, providerConfigs } from "./tables"
+
+/** How long another node's accepts may go on believing what this one knows to have changed. */
+const TRUSTED_MS = 1000
+
+const routings = cached<ConfigRow[]>({ tables: ["provider_configs"] })
+
+/**
+ * The providers of a project, in the order of asking: what is enabled, paused or not; where it has
+ * configured none, the instance's own. `recent`: on Postgres the answer may be a second old, but what
+ * it calls paused is read again. `recent_own`: the same of the instance's own alone.
+ */
+export async function routing(
+  db: Reader,
+  kind: ProviderKind,
+  project_id: string,
+  { recent = false, recent_own = recent }: { recent?: boolean; recent_own?: boolean } = {},
+): Promise<ConfigRow[]> {
+  const rows = await usableNow(db, kind, project_id, recent)
+  return rows.length > 0 ? rows : usableNow(db, kind, INSTANCE, recent_own)
+}
+
+async function usableNow(db: Reader, kind: ProviderKind, project_id: string, recent: boolean) {
+  const rows = await configured(db, kind, project_id, recent)
+  return isUsable(rows) ? rows : configured(db, kind, project_id, false)
+}
+
+const configured = (db: Reader, kind: ProviderKind, project_id: string, recent: boolean) => {
+  const read = () => inOrder(db, kind, project_id)
+  return routings(db, `${kind} ${project_id}`, read, recent ? TRUSTED_MS : 0)
+}
+
+function inOrder(db: Reader, which: ProviderKind, owner: string): Promise<ConfigRow[]> {
+  const { project_id, kind, enabled, priority, id } = providerConfigs
+  const ours = and(eq(project_id, owner), eq(kind, which), eq(enabled, true))
+  return db.select().from(providerConfigs).where(ours).orderBy(asc(priority), asc(id))
+}
+
+/** Whether any of these providers can deliver now. */
+export const isUsable = (rows: ConfigRow[]): boolean =>
+  rows.length === 0 || rows.some(({ paused_until }) => paused_until === null)
+
+export const isOwn = ([first]: ConfigRow[]): boolean =>
+  first === undefined || first.project_id === INSTANCE
+
+/** The provider that a project asks first; null where that is the instance's own. For accepting mail. */
+export async function firstProvider(
+  db: Reader,
+  kind: ProviderKind,
+  project_id: string,
+): Promise<string | null> {
+  const rows = await routing(db, kind, project_id, { recent: true })
+  return isOwn(rows) ? null : (rows[0]?.provider ?? null)
+}
+
+/** A provider refuses our login, and messages wait for it. */
+interface LoginRefusal {
+  name: string
+  /** Its own words. */
+  reason: string
+  /** When it is asked again. */
+  next_probe_at: string
+  /** The one message that may ask it. */
+  probe_message_id: string | null
+}
+
+/** What a message that waits for it says of itself. */
+export const waitingReason = ({ name, reason }: LoginRefusal): string =>
+  `${name} refuses our login: ${reason}. Mail waits until it accepts the login.`
+
+/**
+ * Why no provider takes the messages of a project now: of several refusals the one that is probed
+ * next.
+ */
+export async function refusalFor(db: Reader, kind: ProviderKind, project_id: string) {
+  const rows = await routing(db, kind, project_id)
+  return isUsable(rows) ? undefined : refusalOf(rows)
+}
+
+/** Of configurations that are all paused. */
+function refusalOf(rows: ConfigRow[]): LoginRefusal | undefined {
+  const refusals = rows.flatMap((row): LoginRefusal[] => {
+    const { provider, name: own, last_error, paused_until, probe_message_id } = row
+    if (paused_until === null) return []
+    const name = own === provider ? provider : `${provider} (${own})`
+    return [{ name, reason: last_error ?? "", next_probe_at: paused_until, probe_message_id }]
+  })
+  return refusals.sort((a, b) => (a.next_probe_at < b.next_probe_at ? -1 : 1))[0]
+}
+
+/**
+ * The providers that may be asked for a message: those that are not paused, and one that waits to be
+ * asked by this very message. Throws DeferredError where there is none.
+ */
+export function usable(
+  rows: ConfigRow[],
+  { message_id, project_id }: { message_id: string; project_id: string },
+) {
+  const open = rows.filter(
+    ({ paused_until, probe_message_id }) =>
+      paused_until === null || probe_message_id === message_id,
+  )
+  const [first] = rows
+  const refusal = open.length > 0 ? undefined : refusalOf(rows)
+  if (first && refusal) throw heldBy(project_id, first.kind, refusal)
+  return open
+}
+
+/** It waits until a provider is resumed, because looking again and again would only be in the way. */
+export const heldBy = (project_id: string, kind: ProviderKind, refusal: LoginRefusal) =>
+  new DeferredError(waitingReason(refusal), null, providerHold(project_id, channelOf(kind)))
