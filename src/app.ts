@@ -37,6 +37,7 @@ import { reputationRoutes } from "./reputation/routes"
 import type { RequestLog } from "./request-log/request-log"
 import { requestLogRoutes } from "./request-log/routes"
 import { keySetRoutes } from "./signing-keys/routes"
+import { type SmsParts, smsRoutes } from "./sms/routes"
 import { categoryRoutes } from "./subscribers/category-routes"
 import { preferenceRoutes } from "./subscribers/preference-routes"
 import { subscriberRoutes } from "./subscribers/routes"
@@ -68,6 +69,7 @@ export interface AppParts
     SessionParts,
     UserParts,
     SetupParts,
+    SmsParts,
     StreamParts,
     TemplateParts,
     TrackingParts,
@@ -111,6 +113,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...longJobRoutes(parts),
     ...domainRoutes(parts),
     ...emailRoutes(parts),
+    ...smsRoutes(parts),
     ...templateRoutes(parts),
     ...templateRenderRoutes(parts),
     ...scheduledRoutes(parts),

@@ -10,10 +10,14 @@ import type { Channels } from "./messages/pipeline"
 import type { ChannelPlanner, PublishContent } from "./messages/planner"
 import type { ChannelName } from "./messages/tables"
 import type { ProviderDescriptor } from "./providers/provider"
+import { type SmsChannelParts, smsChannel } from "./sms/channel"
+import type { SmsRules } from "./sms/prepare"
 import { httpProvider } from "./sms/providers/http"
+import { logProvider } from "./sms/providers/log"
 import { plivoProvider } from "./sms/providers/plivo"
 import { twilioProvider } from "./sms/providers/twilio"
 import { vonageProvider } from "./sms/providers/vonage"
+import { smsContent, smsPlanner } from "./sms/sms-planner"
 
 /** All that the rest of the server takes from a channel, beside its routes. */
 interface ChannelKit<Parts, Rules> {
@@ -31,13 +35,21 @@ const email: ChannelKit<EmailChannelParts, EmailChannelParts["rules"]> = {
   providers: [mailboxProvider, directProvider, smtpProvider, sesProvider],
 }
 
+const sms: ChannelKit<SmsChannelParts, SmsRules> = {
+  open: smsChannel,
+  content: smsContent,
+  planner: smsPlanner,
+  providers: [logProvider, twilioProvider, vonageProvider, plivoProvider, httpProvider],
+}
+
 /** Every channel that is built. */
-export const KITS = { email } satisfies Partial<Record<ChannelName, object>>
+export const KITS = { email, sms } satisfies Partial<Record<ChannelName, object>>
 
 /** What delivers the messages of each channel. None can be accepted for one that is not built. */
-export const channelTable = (email: EmailChannelParts): Channels => ({
+export const channelTable = (email: EmailChannelParts, sms?: SmsChannelParts): Channels => ({
   ...byChannel(() => absent),
   email: KITS.email.open(email),
+  ...(sms && { sms: KITS.sms.open(sms) }),
 })
 
 const absent: Channel = {
@@ -46,16 +58,7 @@ const absent: Channel = {
   },
 }
 
-/** Of texts. */
-const SMS_PROVIDERS: readonly ProviderDescriptor[] = [
-  twilioProvider,
-  vonageProvider,
-  plivoProvider,
-  httpProvider,
-]
-
 /** Every provider there is, of any channel. */
-export const PROVIDERS: readonly ProviderDescriptor[] = [
-  ...Object.values(KITS).flatMap(({ providers }) => providers),
-  ...SMS_PROVIDERS,
-]
+export const PROVIDERS: readonly ProviderDescriptor[] = Object.values(KITS).flatMap(
+  ({ providers }) => providers,
+)

@@ -1,19 +1,17 @@
 import type { AppParts } from "./app"
 import { channelTable, KITS, PROVIDERS } from "./channels"
+import { composeSms, openProviders, type ProviderGround } from "./compose-providers"
 import { unsubscribeLinksAt } from "./consents/unsubscribe-links"
 import type { Blobs } from "./core/blobs"
 import type { Settings } from "./core/config"
 import type { Disk } from "./core/disk"
 import { localPartFor } from "./core/mail-token"
-import type { Secrets } from "./core/secrets"
 import type { Workers } from "./core/workers"
 import { openChecks } from "./domains/check-job"
 import { NO_PUBLIC_ADDRESS, publicAddressOf } from "./domains/sending-domains"
-import { emailContext } from "./emails/email-context"
 import { systemMail } from "./emails/instance-mail"
 import type { SendRules } from "./emails/prepare"
 import { mailbox } from "./emails/providers/mailbox"
-import type { OutgoingMail } from "./emails/providers/provider"
 import { MessageWatchers } from "./events/message-watchers"
 import { stopOf } from "./fan-out/stopped"
 import { RecentTraffic } from "./http/listener"
@@ -36,10 +34,8 @@ import { backupWarnings } from "./operations/backup/backup-state"
 import { openBackups } from "./operations/backup/create-backup"
 import { invariantWarnings, type NightlyCheck, nightlyCheck } from "./operations/nightly-check"
 import { providerWarnings } from "./providers/alerts"
-import { Failover } from "./providers/failover"
-import { openInstance } from "./providers/health"
-import { emailIdentities, OpenProviders } from "./providers/open-providers"
-import { ownEmailProvider, type ProviderEnvironment } from "./providers/provider"
+import type { Failover } from "./providers/failover"
+import type { ProviderEnvironment } from "./providers/provider"
 import { firstProvider } from "./providers/routing"
 import { assessAfterTrouble } from "./reputation/evaluate"
 import { RequestLog } from "./request-log/request-log"
@@ -59,21 +55,14 @@ const PER_PERMIT = 2
 const EMAIL = "email_provider" as const
 
 /** What is open before anything is wired, and what a test opens in its own way. */
-export interface ServerContext {
+export interface ServerContext extends ProviderGround {
   settings: Settings
-  mode: "up" | "serve"
-  store: Store
-  secrets: Secrets
   workers: Workers
   blobs: Blobs
   /** Of received mail, apart: those files go when no mail names them any more. */
   inbound_blobs: Blobs
   disk: Disk
   base_url: () => string
-  /** Where people outside reach this server; undefined where it does not know. */
-  public_url: () => string | undefined
-  /** Null where the embedded mailbox does not run. */
-  mailbox_port: number | null
   /** Of `/readyz`, beside what is wired here. */
   health?: Partial<Vitals>
 }
@@ -116,7 +105,9 @@ export async function compose(
   const node = workNode({ store, alone, data_dir, isAsked: () => traffic.isRecent() })
   const pauses = queuePauses(store)
   const email = await composeEmail(ground, overrides, pauses)
-  const { open_providers, providers, domains, rules, mail, planners } = email
+  const { open_providers, providers, domains, rules, mail } = email
+  const texts = composeSms(ground, open_providers, rules)
+  const { channels, planners } = wireChannels(email, texts)
   const inbound = { ...ground, link_base, ...inboundParts(ground, domains), rules }
   const backups = openBackups({ settings, secrets })
   const own = { store, secrets, backups, blobs, inbound_blobs, domains, rules, planners }
@@ -125,16 +116,11 @@ export async function compose(
   pauses.add(Object.keys(handlers))
   const isPaused = () => pauses.holdOf(WEBHOOKS) !== undefined
   const hooks = openWebhooks({ store, secrets, workers, settings, node, isPaused })
-  const loops = [...openLoops(ground, { node, pauses }, email.channels, handlers), hooks.loop]
+  const loops = [...openLoops(ground, { node, pauses }, channels, handlers), hooks.loop]
 
   const nightly = nightlyCheck(store, disk)
-  const health = serverHealth(ground, loops, nightly, {
-    warnings: [
-      () => providerWarnings(store.read, email.provider.monitor.troubles()),
-      () => pauses.warnings(),
-    ],
-    degradations: [() => invariantWarnings(store.read), () => backupWarnings(store.read, settings)],
-  })
+  const watched = { providers: [email.provider, texts.provider], pauses }
+  const health = serverHealth(ground, loops, nightly, watched)
   const hasRoom = () => disk.healthy() && disk.state() === "ok"
   const parts: AppParts = {
     mode: ground.mode,
@@ -157,7 +143,8 @@ export async function compose(
     backups,
     inbox_tokens: new InboxTokens({ store, secrets, base_url }),
     ...sessionParts({ store, secrets, data_dir, sign_up, base_url }),
-    ...{ mail, rules, planners, domains, queues: pauses, open_providers, providers, disk },
+    ...{ sms_rules: texts.rules, mail, rules, planners, domains, queues: pauses },
+    ...{ open_providers, providers, disk },
     link_rules: { allow_private: settings["webhooks.allow_private"] },
     trusted_proxies: () => settings["http.trusted_proxies"],
     base_url,
@@ -170,8 +157,23 @@ export async function compose(
     inbound: inboundHandlers(inbound),
     start: (undo) => startAround({ store, parts, pauses, node, nightly }, undo),
     recurring: recurringWork({ ...parts, ...ground, node, nightly }),
-    close: email.close,
+    close: () => closeAll(texts, email),
   }
+}
+
+const wireChannels = (
+  email: Awaited<ReturnType<typeof composeEmail>>,
+  texts: ReturnType<typeof composeSms>,
+) => ({
+  channels: channelTable(email.channel, texts.channel),
+  planners: {
+    email: KITS.email.planner(email.rules),
+    sms: KITS.sms.planner(texts.rules),
+  },
+})
+
+async function closeAll(...list: { close(): Promise<void> }[]) {
+  for (const one of list) await one.close()
 }
 
 interface AroundLoops {
@@ -200,12 +202,29 @@ type WarningSource = () => Promise<string[]>
 const unreachable = (public_url: ServerContext["public_url"]) =>
   public_url() === undefined ? [NO_PUBLIC_ADDRESS] : []
 
+interface Watched {
+  providers: Pick<Failover<never>, "monitor">[]
+  pauses: QueuePauses
+}
+
 function serverHealth(
-  { store, disk, health, public_url }: ServerContext,
+  { store, settings, disk, health, public_url }: ServerContext,
   loops: Loop[],
   checking: NightlyCheck,
-  { warnings, degradations }: Record<"warnings" | "degradations", WarningSource[]>,
+  { providers, pauses }: Watched,
 ): ServerHealth {
+  const warnings: WarningSource[] = [
+    ...providers.map(
+      ({ monitor }) =>
+        () =>
+          providerWarnings(store.read, monitor.troubles()),
+    ),
+    () => pauses.warnings(),
+  ]
+  const degradations = [
+    () => invariantWarnings(store.read),
+    () => backupWarnings(store.read, settings),
+  ]
   const allOf = async (sources: WarningSource[]) =>
     (await Promise.all(sources.map((look) => look()))).flat()
   return new ServerHealth({
@@ -238,7 +257,7 @@ function inboundParts(
 
 async function composeEmail(ground: ServerContext, overrides: Overrides, queues: QueuePauses) {
   const { settings, mode, store, secrets, workers, mailbox_port } = ground
-  const opened = await openEmailProviders(settings, ground, overrides.providers)
+  const opened = await openProviders(settings, ground, overrides.providers)
   const { provider, open_providers, providers, identityOf } = opened
   // Where projects in the sandbox send to, whichever provider delivers otherwise.
   const sandbox = mailbox_port === null ? undefined : mailbox({ port: mailbox_port })
@@ -264,42 +283,12 @@ async function composeEmail(ground: ServerContext, overrides: Overrides, queues:
     rules,
     domains,
     mail: overrides.mail ?? systemMail(secrets, { system_from, to_mailbox: rules.to_mailbox }),
-    channels: channelTable({ ...ground, provider, sandbox, rules, queues, concurrency }),
-    planners: { email: KITS.email.planner(rules) },
+    channel: { ...ground, provider, sandbox, rules, queues, concurrency },
     async close() {
       await renderer.close()
       await provider.close()
       await sandbox?.close()
     },
-  }
-}
-
-/** The instance's own provider of email, and those that projects configure. */
-export async function openEmailProviders(
-  settings: Settings,
-  parts: Pick<ServerContext, "store" | "secrets" | "mailbox_port" | "public_url">,
-  given?: ProviderEnvironment,
-) {
-  const { store, secrets, public_url } = parts
-  const { context, permits } = emailContext(settings, parts)
-  const allow_private = settings["providers.allow_private"]
-  const providers: ProviderEnvironment = given ?? {
-    table: PROVIDERS,
-    contexts: { email: context },
-    own: { email: ownEmailProvider(PROVIDERS, settings) },
-    allow_private,
-    network: { allow_private },
-    callback_base: public_url,
-  }
-  const open_providers = new OpenProviders(providers, secrets)
-  const { email: own } = providers.own
-  if (own) await openInstance(store, secrets, EMAIL, own)
-  const failover = { store, kind: EMAIL, providers: open_providers, permits }
-  return {
-    provider: new Failover<OutgoingMail>(failover),
-    open_providers,
-    providers,
-    identityOf: emailIdentities(store.read, open_providers),
   }
 }
 
@@ -324,7 +313,7 @@ function sendRules(
 /** What an operator may pause: each channel that is built, each kind of job, and the webhooks. */
 const queuePauses = (store: Store) =>
   new QueuePauses(store, {
-    names: ["email", WEBHOOKS],
+    names: [...Object.keys(KITS), WEBHOOKS],
     tables: [messageRows, deliveryRows, jobRows],
     counts: [countMessages(), countJobs(), countDeliveries],
   })

@@ -7,7 +7,7 @@ import { DeferredError, PRIORITIES } from "../jobs/work-item"
 import { isReady } from "../jobs/work-rows"
 import { domainOf } from "../lib/address"
 import { ANNOUNCED, announce, type Message } from "../messages/status-changes"
-import { messages } from "../messages/tables"
+import { type ChannelName, messages } from "../messages/tables"
 import type { PermitSource, ProviderPermit } from "../providers/failover"
 import type { Outcome } from "../providers/provider"
 import type { ConfigRow } from "../providers/tables"
@@ -35,28 +35,39 @@ export function emailContext(
 ) {
   const concurrency = settings["delivery.concurrency"]
   const limit = new ConcurrencyLimit(concurrency)
-  const byDomain = deferBacklogs(store, ({ destination }) => ({ domain: destination }))
-  const byProject = deferBacklogs(store, ({ project_id }) =>
-    project_id === undefined ? undefined : { project_id },
-  )
+  const byDomain = deferBacklogs(store, "email", ({ destination }) => ({ domain: destination }))
   const context: EmailContext = {
     settings,
     schedule: smtpSchedule(settings["delivery.retry.max_age"] / 1000),
     mailbox_port,
     direct: { policies: policyStore(store), limit, onBacklog: byDomain },
   }
-  return { context, permits: new ProviderPermits({ limit, concurrency, onBacklog: byProject }) }
+  return { context, permits: permitsOf(store, "email", limit, concurrency) }
+}
+
+/** The permits of one channel: `concurrency` of its messages are delivered at once in all. */
+export function permitsOf(
+  store: Store,
+  channel: ChannelName,
+  limit: ConcurrencyLimit,
+  concurrency: number,
+): ProviderPermits {
+  const onBacklog = deferBacklogs(store, channel, ({ project_id }) =>
+    project_id === undefined ? undefined : { project_id },
+  )
+  return new ProviderPermits({ limit, concurrency, onBacklog })
 }
 
 /** Defers the messages that wait for a busy destination together, each destination once at a time. */
 export function deferBacklogs(
   store: Store,
+  channel: ChannelName,
   messagesOf: (backlog: DeniedBacklog) => MessagesOf | undefined,
 ): (backlog: DeniedBacklog, defer: NextSlot) => void {
   const running = new Set<string>()
   const clear = async (destination: string, waiting: MessagesOf, defer: NextSlot) => {
     try {
-      while ((await deferAll(store, waiting, defer)) > 0);
+      while ((await deferAll(store, channel, waiting, defer)) > 0);
     } catch (error) {
       const where = { domain: destination, error }
       log.warn("waiting messages to a busy domain could not be deferred", where)
@@ -169,12 +180,13 @@ type MessagesOf = { domain: string } | { project_id: string }
  */
 export async function deferAll(
   store: Store,
+  channel: ChannelName,
   whose: MessagesOf,
   nextSlot: NextSlot,
 ): Promise<number> {
   let count = 0
   for (const priority of [PRIORITIES.normal, PRIORITIES.bulk]) {
-    const ids = await dueFor(store.read, whose, priority)
+    const ids = await dueFor(store.read, channel, whose, priority)
     const slots = chunks(ids).map((some) => ({ some, ...nextSlot(some.length) }))
     if (slots.length === 0) continue
     await store.tx(async (tx) => {
@@ -193,13 +205,18 @@ export async function deferAll(
   return count
 }
 
-async function dueFor(db: Reader, whose: MessagesOf, priority: number): Promise<string[]> {
-  const { id, project_id, sandbox, recipients, channel, run_at } = messages
+async function dueFor(
+  db: Reader,
+  channel: ChannelName,
+  whose: MessagesOf,
+  priority: number,
+): Promise<string[]> {
+  const { id, project_id, sandbox, recipients, run_at } = messages
   const is_due = and(isReady, eq(messages.priority, priority), lte(run_at, now()))
   const rows = await db
     .select({ id, project_id, sandbox, recipients })
     .from(messages)
-    .where(and(is_due, eq(channel, "email")))
+    .where(and(is_due, eq(messages.channel, channel)))
     .orderBy(asc(run_at), asc(id))
     .limit(AT_ONCE)
   const inFlight = inFlightOf(db, "messages")

@@ -355,6 +355,7 @@ const TAGS: Record<string, string> = {
   setup: "The first owner of a fresh server.",
   "subscriber-inbox": "The in-app inbox, as its subscriber sees it.",
   subscribers: "The people that get messages.",
+  sms: "Texts to phone numbers, and the texts that come back.",
   suppressions: "Addresses that get no messages.",
   templates: "Texts with variables, for all channels.",
   topics: "Subjects that subscribers follow.",

@@ -242,6 +242,11 @@ export async function openInstance(
   })
 }
 
+/** Forgets the row of the instance's own provider, where the settings name none of this kind any more. */
+export async function closeInstance(store: Store, kind: ProviderKind): Promise<void> {
+  await store.tx((tx) => tx.delete(providerConfigs).where(eq(providerConfigs.id, instanceId(kind))))
+}
+
 const instanceToken = (secrets: Secrets, kind: ProviderKind) =>
   callbackToken(secrets, { id: instanceId(kind), project_id: INSTANCE })
 

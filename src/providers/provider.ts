@@ -376,12 +376,19 @@ export const findDescriptor = (
   table.find((one) => one.name === name && one.channel === channelOf(kind))
 
 /** The instance's own provider of email, as the settings name it. */
-export function ownEmailProvider(
+export const ownEmailProvider = (
   table: readonly ProviderDescriptor[],
   settings: Settings,
+): OwnProvider => ownProvider(table, settings, "email_provider", settings["delivery.provider"])
+
+/** The instance's own provider of this name. */
+export function ownProvider(
+  table: readonly ProviderDescriptor[],
+  settings: Settings,
+  kind: ProviderKind,
+  name: string,
 ): OwnProvider {
-  const name = settings["delivery.provider"]
-  const descriptor = findDescriptor(table, "email_provider", name)
+  const descriptor = findDescriptor(table, kind, name)
   if (!descriptor?.fromSettings) throw new Error(`There is no provider ${name} for an instance.`)
   return { descriptor, credentials: descriptor.fromSettings(settings) }
 }

@@ -9,6 +9,7 @@ import type { Envelope, NewMessage } from "../messages/tables"
 import type { Reader } from "../store/store"
 import type { SuppressionRow } from "../suppressions/tables"
 import type { TemplateRendering } from "../templates/rendering"
+import { limitedCountry } from "./limited-country"
 import { renderText } from "./render-text"
 import type { SendText } from "./sms-input"
 import { expectedSender, requireAllowed, smsRouting } from "./sms-routing"
@@ -65,6 +66,7 @@ export async function prepare(
     subscriber_id: audience.subscriber?.id ?? null,
     envelope: { ...(category !== null && { category }), ...(used && { template: used }) },
     template_id: used?.id ?? null,
+    country: limitedCountry(to, all.rows),
   })
 }
 
@@ -89,7 +91,8 @@ type Carried =
 
 interface NewText
   extends Pick<NewMessage, Carried>,
-    Partial<Pick<NewMessage, "batch_id" | "idempotency_key" | "tags" | "metadata" | "fan_out_id">> {
+    Partial<Pick<NewMessage, "batch_id" | "idempotency_key" | "tags" | "metadata">>,
+    Partial<Pick<NewMessage, "fan_out_id" | "country">> {
   to: string
   from: string | null
   is_from_given?: boolean
@@ -131,6 +134,7 @@ export function newText(text: NewText): NewMessage {
     category: text.category ?? null,
     fan_out_id: text.fan_out_id ?? null,
     content,
+    country: text.country,
     created_at: now(),
   }
 }

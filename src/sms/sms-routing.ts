@@ -2,6 +2,7 @@ import { fail, invalid } from "../core/errors"
 import { routing } from "../providers/routing"
 import type { ConfigRow } from "../providers/tables"
 import type { Reader } from "../store/store"
+import { LOG_SENDER } from "./providers/log"
 import { allows, type SmsSettings, senderFor } from "./providers/provider"
 
 /** The provider whose texts never leave the server, and which the sandbox always takes. */
@@ -50,5 +51,8 @@ const NOT_ALLOWED =
   "No provider of this project may send to this country. Add its prefix to allowed_countries of one."
 
 /** The sender that the text shows as long as no other configuration takes it. */
-export const expectedSender = (row: Pick<ConfigRow, "settings"> | undefined, to: string) =>
-  row ? senderFor(settingsOf(row), to) : null
+export const expectedSender = (
+  row: Pick<ConfigRow, "provider" | "settings"> | undefined,
+  to: string,
+): string | null =>
+  row ? (senderFor(settingsOf(row), to) ?? (row.provider === LOG ? LOG_SENDER : null)) : null

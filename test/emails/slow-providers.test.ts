@@ -48,7 +48,7 @@ function carriersOf({ store, parts }: TestService) {
   const permits = new ProviderPermits({
     limit: new ConcurrencyLimit(20),
     concurrency: 20,
-    onBacklog: deferBacklogs(store, ({ project_id }) =>
+    onBacklog: deferBacklogs(store, "email", ({ project_id }) =>
       project_id === undefined ? undefined : { project_id },
     ),
   })

@@ -38,9 +38,9 @@ test("who waits for a crowded domain is given turns together, and nobody else", 
     counts.push(count)
     return { until: secondsFromNow(60 * counts.length), reason: "slow.test is crowded" }
   }
-  expect(await deferAll(store, { domain: "slow.test" }, turn)).toBe(250)
+  expect(await deferAll(store, "email", { domain: "slow.test" }, turn)).toBe(250)
   expect(counts).toEqual([100, 100, 50])
-  expect(await deferAll(store, { domain: "slow.test" }, turn)).toBe(0)
+  expect(await deferAll(store, "email", { domain: "slow.test" }, turn)).toBe(0)
 
   const rows = await store.read.select().from(messages).orderBy(asc(messages.id))
   const waiting = rows.filter(({ run_at }) => run_at > now())
@@ -72,7 +72,7 @@ test.each([true, false])("what is claimed is left to its attempt, alone: %p", as
 
   const until = secondsFromNow(60)
   const nextSlot = () => ({ until, reason: "crowded" })
-  expect(await deferAll(store, { domain: "slow.test" }, nextSlot)).toBe(1)
+  expect(await deferAll(store, "email", { domain: "slow.test" }, nextSlot)).toBe(1)
   const deferred = { status: "queued", status_reason: "crowded", next_attempt_at: until }
   expect(await read(store.read, waiting.id)).toMatchObject(deferred)
   expect(await read(store.read, claimed.id)).toMatchObject({
@@ -90,7 +90,7 @@ test("who watches is told of it, also of a domain in other letters than it was w
   await store.tx((tx) => pipeline.accept(tx, all))
   told.length = 0
   const until = secondsFromNow(60)
-  const count = await deferAll(store, { domain: "xn--mnchen-3ya.test" }, () => ({
+  const count = await deferAll(store, "email", { domain: "xn--mnchen-3ya.test" }, () => ({
     until,
     reason: "crowded",
   }))
@@ -120,7 +120,7 @@ test("what waits for the provider of a project goes wherever it likes, but not t
   await store.tx((tx) => pipeline.accept(tx, [...theirs, ...others]))
   const until = secondsFromNow(60)
   const turn = () => ({ until, reason: "smtp is slow" })
-  expect(await deferAll(store, { project_id: PROJECT }, turn)).toBe(2)
+  expect(await deferAll(store, "email", { project_id: PROJECT }, turn)).toBe(2)
   for (const { id } of theirs) {
     expect(await read(store.read, id)).toMatchObject({ next_attempt_at: until })
   }

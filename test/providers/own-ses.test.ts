@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { channelTable, PROVIDERS } from "../../src/channels"
-import { openEmailProviders } from "../../src/compose"
+import { openProviders } from "../../src/compose-providers"
 import { type Settings, settings } from "../../src/core/config"
 import { sleep } from "../../src/core/time"
 import { recordTargets, targetsOfProject } from "../../src/domains/expected-records"
@@ -44,9 +44,10 @@ const here = ({ account_id, project_id }: Team) => ({
 async function providersOf(service: TestService, endpoint: string) {
   const { store, parts } = service
   const { secrets, providers } = parts
-  const opened = await openEmailProviders(wanted(endpoint), {
+  const opened = await openProviders(wanted(endpoint), {
     store,
     secrets,
+    mode: "serve",
     mailbox_port: null,
     public_url: () => undefined,
   })

@@ -11,7 +11,7 @@ import {
 } from "./provider"
 
 /** The sender of a text for which nothing names one: fictitious, as the numbers of the table. */
-const FROM = "+14155550100"
+export const LOG_SENDER = "+14155550100"
 
 /** In seconds, so that every outcome shows soon. */
 const WAITS = [1, 2, 4]
@@ -86,7 +86,7 @@ export const logProvider: ProviderDescriptor<object, SmsContext, OutgoingText> =
       const play = PLAYS[to] ?? DELIVERED
       const answer = play.refusal?.(text.attempt)
       if (answer) return textOutcome("log", text, answer, logSchedule)
-      const sender = text.from ?? senderFor(settings, to) ?? FROM
+      const sender = text.from ?? senderFor(settings, to) ?? LOG_SENDER
       await simulator.show(text, sender)
       for (const { in_seconds, ...report } of reportsOf(play, text.message_id, to, sender)) {
         await simulator.report(text, report, in_seconds)
