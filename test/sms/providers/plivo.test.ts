@@ -1,11 +1,9 @@
 import { describe, expect, test } from "bun:test"
 import { createHmac } from "node:crypto"
-import { settings } from "../../../src/core/config"
 import type { CallbackRequest } from "../../../src/providers/provider"
 import { plivoProvider } from "../../../src/sms/providers/plivo"
-import type { SmsContext } from "../../../src/sms/providers/provider"
 import { providerContract } from "../../contracts/provider"
-import { textService } from "../../fakes/text-service"
+import { serviceCase, smsContext, someText, textService } from "../../fakes/text-service"
 import { vendorClient } from "../../harness/vendor-client"
 
 const { Client, validateSignature, validateV3Signature } = vendorClient("plivo")
@@ -14,22 +12,7 @@ const access = { auth_id: "MAXXXXXXXXXXXXXXXXXX", auth_token: "a-token-of-the-ac
 const CALLBACK = "https://bell.example.com/v1/callbacks/sms/plivo/token"
 const ID = "019a0000-0000-7000-8000-000000000001"
 
-const context = (endpoint: string): SmsContext => ({
-  settings: { ...settings(), "providers.plivo.endpoint": endpoint },
-  allow_private: [],
-  simulator: { show: async () => {}, report: async () => {} },
-})
-
-const text = (fields: object = {}) => ({
-  message_id: ID,
-  project_id: "019a0000-0000-7000-8000-000000000002",
-  to: ["+436601234567"],
-  from: null,
-  text: "Grüß Gott & 50 % = 1 + 1\n€",
-  encoding: "gsm7" as const,
-  attempt: 1,
-  ...fields,
-})
+const context = (endpoint: string) => smsContext({ "providers.plivo.endpoint": endpoint })
 
 const at = (url: string, own: Record<string, unknown> = { from: "+15005550006" }) =>
   plivoProvider.open(access, context(url), { settings: own, callbackUrl: () => CALLBACK })
@@ -45,8 +28,8 @@ test("a text and the check are the requests of the vendor's client, for the same
   const url = `${server.url}/v1/Account/${auth_id}`
   const client = new Client(auth_id, auth_token, { url } as object)
   const options = { url: `${CALLBACK}?id=${ID}`, method: "POST" }
-  await at(server.url).send(text())
-  await client.messages.create("+15005550006", "+436601234567", text().text, options)
+  await at(server.url).send(someText())
+  await client.messages.create("+15005550006", "+436601234567", someText().text, options)
   expect(await at(server.url).check?.()).toContain("The credit is 12.3 USD")
   await client.accounts.get()
   const [ours, theirs, our_check, their_check] = server.requests
@@ -87,15 +70,15 @@ test.each([
   [503, "", "outage", "HTTP 503: no reason was given"],
 ] as const)("%d with %j means %s", async (status, body, meaning, reason) => {
   using server = textService(() => ({ status, body }))
-  const outcome = await at(server.url).send(text())
+  const outcome = await at(server.url).send(someText())
   expect([outcome.status, outcome.fault, outcome.reason]).toEqual([...WANTED[meaning], reason])
   if (reason === null) expect(outcome.provider_message_id).toBe("uuid-1")
 })
 
 test("a text without a sender, or to a country that is not allowed, is left to others", async () => {
-  const { status, fault } = await at("http://127.0.0.1:9", {}).send(text())
+  const { status, fault } = await at("http://127.0.0.1:9", {}).send(someText())
   expect([status, fault]).toEqual([...WANTED.forbidden])
-  expect(at("http://127.0.0.1:9", { allowed_countries: ["+1"] }).takes?.(text())).toBe(false)
+  expect(at("http://127.0.0.1:9", { allowed_countries: ["+1"] }).takes?.(someText())).toBe(false)
 })
 
 const REPORT = {
@@ -239,27 +222,12 @@ test("a text that came is read with its number in E.164, and a name stays a name
   expect(await callbacks.read(given(callOf({}, "POST")))).toBeUndefined()
 })
 
-providerContract(plivoProvider, async () => {
-  const server = textService(({ authorization, body }) => {
-    if (authorization !== `${access.auth_id}:${access.auth_token}`) return { status: 401, body: {} }
-    const dst = (body as { dst?: string } | null)?.dst
-    if (dst === undefined) return { status: 200, body: { auth_id: access.auth_id } }
-    if (dst.endsWith("1")) return { status: 429, body: {} }
-    return dst.endsWith("6") ? { status: 400, body: { error: "no" } } : TAKEN
-  })
-  const to = (number: string) => text({ to: [number], from: "Belfry" })
-  return {
-    credentials: { ...access },
-    context: context(server.url),
-    messages: {
-      accepted: to("+436601234567"),
-      deferred: to("+436601234561"),
-      refused: to("+436601234566"),
-    },
-    success: "sent",
-    leave: () => server[Symbol.dispose](),
-    async [Symbol.asyncDispose]() {
-      server[Symbol.dispose]()
-    },
-  }
-})
+providerContract(plivoProvider, async () =>
+  serviceCase({ ...access }, "providers.plivo.endpoint", ({ authorization }, number) => {
+    const { auth_id, auth_token } = access
+    if (authorization !== `${auth_id}:${auth_token}`) return { status: 401, body: {} }
+    if (number === undefined) return { status: 200, body: { auth_id } }
+    if (number === "1") return { status: 429, body: {} }
+    return number === "6" ? { status: 400, body: { error: "no" } } : TAKEN
+  }),
+)

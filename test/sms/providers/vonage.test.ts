@@ -1,12 +1,10 @@
 import { describe, expect, test } from "bun:test"
 import { createHash, createHmac } from "node:crypto"
 import { SignJWT } from "jose"
-import { settings } from "../../../src/core/config"
 import type { CallbackRequest } from "../../../src/providers/provider"
-import type { SmsContext } from "../../../src/sms/providers/provider"
 import { vonageProvider } from "../../../src/sms/providers/vonage"
 import { providerContract } from "../../contracts/provider"
-import { textService } from "../../fakes/text-service"
+import { serviceCase, smsContext, someText, textService } from "../../fakes/text-service"
 import { vendorClient } from "../../harness/vendor-client"
 import { refusal } from "../../store/facts"
 
@@ -17,22 +15,7 @@ const SECRET = "a-signature-secret-of-the-account-at-vonage"
 const CALLBACK = "https://bell.example.com/v1/callbacks/sms/vonage/token"
 const ID = "019a0000-0000-7000-8000-000000000001"
 
-const context = (endpoint: string): SmsContext => ({
-  settings: { ...settings(), "providers.vonage.endpoint": endpoint },
-  allow_private: [],
-  simulator: { show: async () => {}, report: async () => {} },
-})
-
-const text = (fields: object = {}) => ({
-  message_id: ID,
-  project_id: "019a0000-0000-7000-8000-000000000002",
-  to: ["+436601234567"],
-  from: null,
-  text: "Grüß Gott & 50 % = 1 + 1\n€",
-  encoding: "gsm7" as const,
-  attempt: 1,
-  ...fields,
-})
+const context = (endpoint: string) => smsContext({ "providers.vonage.endpoint": endpoint })
 
 const at = (
   url: string,
@@ -60,7 +43,7 @@ describe("beside the vendor's client, for the same input,", () => {
     ["outside the alphabet of GSM", { text: "😀 день", encoding: "ucs2" }, { from: "Belfry" }],
   ])("a text %s is the same request", async (_, given, theirs) => {
     using server = textService(() => answers(taken("1")))
-    const ours = text(given)
+    const ours = someText(given)
     await at(server.url).send(ours)
     await sdk(server.url).sms.send({
       to: "436601234567",
@@ -91,13 +74,13 @@ test("without a public address of this server nothing asks for reports", async (
     settings: { from: "Belfry" },
     callbackUrl: () => undefined,
   })
-  await provider.send(text())
+  await provider.send(someText())
   expect(Object.keys(server.requests[0]?.body ?? {})).not.toContain("callback")
 })
 
 test("without a sender nothing leaves, and another provider may send it", async () => {
   using server = textService(() => answers(taken("1")))
-  const outcome = await at(server.url, {}).send(text())
+  const outcome = await at(server.url, {}).send(someText())
   expect([outcome.status, outcome.fault]).toEqual(["failed", "infrastructure"])
   expect(server.requests).toEqual([])
 })
@@ -120,7 +103,7 @@ test.each([
   let status = 0
   using server = textService(() => answers(part(String(status), { "error-text": "no" })))
   for (status of statuses) {
-    const outcome = await at(server.url).send(text())
+    const outcome = await at(server.url).send(someText())
     expect([status, outcome.status, outcome.fault]).toEqual([status, ...WANTED[meaning]])
     expect([outcome.reason, outcome.reply.provider_code]).toEqual([`${status}: no`, `${status}`])
   }
@@ -138,7 +121,7 @@ test.each([
   [302, "", "outage"],
 ] as const)("HTTP %d with %j means %s", async (status, body, meaning) => {
   using server = textService(() => ({ status, body }))
-  const outcome = await at(server.url).send(text())
+  const outcome = await at(server.url).send(someText())
   expect([outcome.status, outcome.fault]).toEqual([...WANTED[meaning]])
   expect(outcome.reason).toStartWith(`HTTP ${status}: `)
 })
@@ -150,14 +133,14 @@ test.each([
   ["messages that are none", { messages: [null] }],
 ])("an answer with %s leaves it unknown whether the text was taken", async (_, body) => {
   using server = textService(() => ({ status: 200, body }))
-  const outcome = await at(server.url).send(text())
+  const outcome = await at(server.url).send(someText())
   expect([outcome.status, outcome.reason]).toEqual(["sent", "unconfirmed"])
 })
 
 test("the parts of a text are one text: the first id, and the sum of the prices", async () => {
   const prices = ["0.1", "0.20000000", "0.00000001"]
   using server = textService(() => answers(...prices.map((price, i) => taken(`id-${i}`, price))))
-  expect(await at(server.url).send(text())).toMatchObject({
+  expect(await at(server.url).send(someText())).toMatchObject({
     status: "sent",
     reason: null,
     provider_message_id: "id-0",
@@ -169,7 +152,7 @@ test("the parts of a text are one text: the first id, and the sum of the prices"
 test("a text of which one part was taken is sent, and says which part was not", async () => {
   const body = answers(part("1", { "error-text": "too fast" }), taken("id-1"), part("9"))
   using server = textService(() => body)
-  expect(await at(server.url).send(text())).toMatchObject({
+  expect(await at(server.url).send(someText())).toMatchObject({
     status: "sent",
     provider_message_id: "id-1",
     reply: { response: "200 id-1 1 of 3 parts: too fast", provider_code: "1" },
@@ -178,7 +161,7 @@ test("a text of which one part was taken is sent, and says which part was not", 
 
 test("a number outside the allowed countries is not taken", () => {
   const provider = at("http://127.0.0.1:9", { allowed_countries: ["+43"] })
-  const of = (to: string) => provider.takes?.(text({ to: [to] }))
+  const of = (to: string) => provider.takes?.(someText({ to: [to] }))
   expect([of("+436601234567"), of("+491701234567")]).toEqual([true, false])
 })
 
@@ -376,27 +359,11 @@ test("a text that came is read with its numbers in E.164", async () => {
   })
 })
 
-providerContract(vonageProvider, async () => {
-  const server = textService(({ authorization, body }) => {
+providerContract(vonageProvider, async () =>
+  serviceCase({ ...access }, "providers.vonage.endpoint", ({ authorization }, number) => {
     if (authorization !== "abcd1234:a-secret-of-the-api") return { status: 401, body: {} }
-    const to = (body as { to?: string } | null)?.to
-    if (to === undefined) return { status: 200, body: { value: 1 } }
-    if (to.endsWith("1")) return answers(part("1", { "error-text": "too fast" }))
-    return answers(to.endsWith("6") ? part("6", { "error-text": "no" }) : taken("1"))
-  })
-  const to = (number: string) => text({ to: [number], from: "Belfry" })
-  return {
-    credentials: { ...access },
-    context: context(server.url),
-    messages: {
-      accepted: to("+436601234567"),
-      deferred: to("+436601234561"),
-      refused: to("+436601234566"),
-    },
-    success: "sent",
-    leave: () => server[Symbol.dispose](),
-    async [Symbol.asyncDispose]() {
-      server[Symbol.dispose]()
-    },
-  }
-})
+    if (number === undefined) return { status: 200, body: { value: 1 } }
+    if (number === "1") return answers(part("1", { "error-text": "too fast" }))
+    return answers(number === "6" ? part("6", { "error-text": "no" }) : taken("1"))
+  }),
+)
