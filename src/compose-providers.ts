@@ -11,6 +11,7 @@ import { closeInstance, openInstance } from "./providers/health"
 import { emailIdentities, OpenProviders } from "./providers/open-providers"
 import {
   channelOf,
+  FAULTS,
   ownEmailProvider,
   ownProvider,
   type ProviderEnvironment,
@@ -43,7 +44,7 @@ export function composeSms(
   const concurrency = Math.max(1, Math.ceil(settings["delivery.concurrency"] / 2))
   const permits = permitsOf(store, "sms", new ConcurrencyLimit(concurrency), concurrency)
   const provider = new Failover<OutgoingText>({
-    ...{ store, kind: SMS, providers: open_providers, permits },
+    ...{ store, kind: SMS, providers: open_providers, permits, breaking: FAULTS },
   })
   const opening = { settings: {}, callbackUrl: () => undefined }
   const sandbox = logProvider.open({}, smsContext(settings, ground), opening)

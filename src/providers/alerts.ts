@@ -26,7 +26,7 @@ export const notifyAdmins = (store: Store, mail: SystemMail): JobHandler<Provide
 const written = (project: string, provider: string, reason: string) => ({
   kind: "provider_refused",
   subject: `${project}: ${provider} refuses its credentials`,
-  text: `${provider} delivers mail of the project ${project}. It refused the stored credentials:
+  text: `${provider} delivers messages of the project ${project}. It refused the stored credentials:
 
   ${reason}
 

@@ -5,6 +5,7 @@ import { type MonitorParts, ProviderMonitor } from "./monitor"
 import type { ProviderLease } from "./open-providers"
 import {
   type Fault,
+  NO_REPLY,
   type Outcome,
   type OutgoingMessage,
   type Provider,
@@ -16,6 +17,8 @@ import { type ConfigRow, INSTANCE } from "./tables"
 
 const WAIT_SECONDS = 60
 const NO_PROVIDER_NOW = "No provider of this project can be used at the moment. The message waits."
+const NONE_TAKES_IT =
+  "No provider of this project may deliver to this recipient: their settings allow others only."
 
 /** Of one message: its share of what the instance delivers at once. */
 export interface ProviderPermit {
@@ -42,7 +45,11 @@ const UNLIMITED: ProviderPermit = { begin: () => {}, end: () => {}, release: () 
 
 interface FailoverParts extends MonitorParts {
   permits?: PermitSource
+  /** Faults that count for the breaker. Without it: that nothing was reached. */
+  breaking?: readonly Fault[]
 }
+
+const UNREACHED: readonly Fault[] = ["connection"]
 
 interface Admitted {
   config_id: string
@@ -86,9 +93,11 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
   async send(message: Message): Promise<Outcome> {
     const { project_id, config_id } = message
     const rows = await this.#routing(project_id, { recent_own: true }, config_id)
-    const candidates = this.#open(usable(rows, message))
+    const open = usable(rows, message)
+    const { candidates, passed_over } = this.#open(open, message)
     const admitted = this.#admitted.get(message.message_id)
     try {
+      if (passed_over > 0 && passed_over === rows.length) return excluded(this.name, message)
       const { config, lease } = firstOf(candidates)
       if (admitted?.config_id !== config.id) lease.pace()
       admitted?.permit.begin()
@@ -118,8 +127,9 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
     const rows = await this.#routing(project_id, { recent: true }, config_id)
     const open = usable(rows, { message_id, project_id })
     if (this.#admitted.has(message_id)) return
-    const candidates = this.#open(open)
+    const { candidates, passed_over } = this.#open(open, { message_id, project_id, to })
     try {
+      if (passed_over > 0 && passed_over === rows.length) return // `send` says so
       const { config, lease } = firstOf(candidates)
       const { provider, is_shared } = lease
       const is_limited = !is_shared && config.project_id !== INSTANCE
@@ -160,19 +170,25 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
     return config_id === undefined ? rows : rows.filter(({ id }) => id === config_id)
   }
 
-  /** Those with an open breaker come last. */
-  #open(rows: ConfigRow[]): ProviderCandidate[] {
+  /** Those with an open breaker come last. Those that may not deliver the message are passed over. */
+  #open(rows: ConfigRow[], message: OutgoingMessage) {
     const { providers } = this.#parts
     const [ready, cooling]: [ProviderCandidate[], ProviderCandidate[]] = [[], []]
+    let passed_over = 0
     for (const config of rows) {
       try {
         const list = providers.isCoolingDown(config) ? cooling : ready
-        list.push({ config, lease: providers.lease(config) })
+        const lease = providers.lease(config)
+        if (lease.provider.takes?.(message) ?? true) list.push({ config, lease })
+        else {
+          lease.release()
+          passed_over++
+        }
       } catch (error) {
         log.error("a provider cannot be opened", { config_id: shownId(config), error })
       }
     }
-    return [...ready, ...cooling]
+    return { candidates: [...ready, ...cooling], passed_over }
   }
 
   async #attempt(message: Message, candidates: ProviderCandidate[]): Promise<Outcome> {
@@ -213,7 +229,8 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
   ): Promise<boolean> {
     const refusal = faults.find(({ fault }) => fault === "authentication")
     const is_away = final.every(({ held }) => held) // of several domains one may be away
-    lease.reached(!is_away || !faults.some(({ fault }) => fault === "connection"))
+    const { breaking = UNREACHED } = this.#parts
+    lease.reached(!is_away || !faults.some(({ fault }) => breaking.includes(fault)))
     const { monitor } = this
     const had_trouble = config.status === "error" || monitor.troubled.has(config.id)
     let has_asked = false
@@ -233,6 +250,16 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
 
 /** The providers changed while the message was on its way, so it is not known which one takes it. */
 const noProvider = () => new DeferredError(NO_PROVIDER_NOW, WAIT_SECONDS)
+
+/** Every provider of the project is set up for other recipients. */
+function excluded(provider: string, { to }: OutgoingMessage): Outcome {
+  const failed = { status: "failed", code: "validation_error", reason: NONE_TAKES_IT } as const
+  const [first, ...others] = to.map((address) => ({
+    ...{ ...failed, address, bounce_subtype: null, reply: NO_REPLY },
+  }))
+  if (!first) throw new TypeError("the message has no recipient")
+  return { ...first, others, provider, transcript: [], schedule: () => undefined }
+}
 
 /** Throws DeferredError where none could be opened. */
 function firstOf([first]: ProviderCandidate[]): ProviderCandidate {

@@ -19,7 +19,7 @@ import { type ConfigRow, INSTANCE, providerConfigs } from "./tables"
 
 /*
  * The health of a provider, in its row, for all nodes. A provider that refuses our login is paused: one
- * probe a minute asks it again, and its mail waits until it takes the login. Other trouble is shown and
+ * probe a minute asks it again, and its messages wait until it takes the login. Other trouble is shown and
  * pauses nothing.
  */
 
@@ -299,10 +299,10 @@ export const TROUBLES: Record<TroubleKind, [is: string, ended: string]> = {
   unreachable: ["cannot be reached", "can be reached again"],
 }
 
-const MAIL_WAITS = " Its mail waits; one message a minute tries the login again."
+const MESSAGES_WAIT = " Its messages wait; one a minute tries the login again."
 
 export function logTrouble(kind: TroubleKind, provider: LoggedProvider, reason: string) {
-  const follows = kind === "refuses_login" ? MAIL_WAITS : ""
+  const follows = kind === "refuses_login" ? MESSAGES_WAIT : ""
   log.warn(`A provider ${TROUBLES[kind][0]}.${follows}`, { ...provider, reason })
 }
 

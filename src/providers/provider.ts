@@ -26,7 +26,9 @@ export interface Price {
  * What went wrong between us and a provider, as opposed to a word about the message: it was not
  * reached, refused our credentials, or would not work for us. Another provider may do better.
  */
-export type Fault = "connection" | "authentication" | "infrastructure"
+export const FAULTS = ["connection", "authentication", "infrastructure"] as const
+
+export type Fault = (typeof FAULTS)[number]
 
 export interface RecipientOutcome {
   /** The address as the message names it; of other channels than email a number or an id. */
@@ -122,7 +124,7 @@ export interface Provider<Message extends OutgoingMessage = OutgoingMessage> {
   readonly name: string
   readonly schedule: RetrySchedule
   /** Whether its configuration lets it deliver this message; failover passes over one that may not. Absent: any. */
-  takes?(message: Message): boolean
+  takes?(message: OutgoingMessage): boolean
   send(message: Message): Promise<Outcome>
   /**
    * Asked before a message is composed: keeps a permit for it until `dismiss`, or rejects with

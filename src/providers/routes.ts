@@ -2,11 +2,12 @@ import type { Static } from "@sinclair/typebox"
 import { allowedAddress, NetError } from "../core/destination"
 import { fail, invalid, Problems } from "../core/errors"
 import type { Secrets } from "../core/secrets"
-import { type TestParts, tryProvider } from "../emails/try-provider"
+import { emailTrial, type TestParts } from "../emails/email-trial"
 import { Deleted, deleted } from "../http/field-schemas"
 import { keepAnswer } from "../http/idempotency"
 import { type Cursors, listPage } from "../http/page"
 import { type AnyRoute, type Call, consoleRow, projectRow, route } from "../http/route"
+import { textTrial } from "../sms/text-trial"
 import type { ListWindow } from "../store/rows"
 import type { Store } from "../store/store"
 import { INSTANCE_NAME } from "./callbacks"
@@ -25,6 +26,7 @@ import {
 import { routing } from "./routing"
 import * as schemas from "./schemas"
 import { type ConfigRow, INSTANCE } from "./tables"
+import { tryProvider } from "./try-provider"
 
 export interface ProviderParts extends TestParts {
   store: Store
@@ -56,7 +58,7 @@ function readingRoutes(parts: ProviderParts, table: readonly ProviderDescriptor[
       ...projectRow("GET", "/v1/providers", "providers:read"),
       summary: "List the configured providers",
       description:
-        "Providers deliver mail to its recipients. The provider with the lowest `priority` is tried first. Secrets are masked.",
+        "Providers deliver messages to their recipients. The provider with the lowest `priority` is tried first. Secrets are masked.",
       query: schemas.configQuery,
       response: schemas.providerConfig(table),
       handle: (call) => list(parts, call),
@@ -179,7 +181,7 @@ function endingRoutes(parts: ProviderParts): AnyRoute[] {
       ...consoleRow("DELETE", ONE, "role:project_admin"),
       choices,
       summary: "Delete a provider and its credentials",
-      description: "The next provider delivers waiting mail.",
+      description: "The next provider delivers waiting messages.",
       response: Deleted,
       handle: async (call) => {
         const config = named(call)
@@ -190,14 +192,15 @@ function endingRoutes(parts: ProviderParts): AnyRoute[] {
     route({
       ...consoleRow("POST", `${ONE}/test`, "role:project_admin"),
       choices,
-      summary: "Test a provider: log in, and with `to` send a mail through it",
+      summary: "Test a provider: log in, and with `to` send a message through it",
       description:
-        "502 has the reason of the provider's refusal. After a success, Belfry sends the mail that waited for this provider.",
+        "502 has the reason of the provider's refusal. After a success, Belfry sends the messages that waited for this provider.",
       body: schemas.TestRequest,
       example: { to: "ann@example.com" },
       response: schemas.Tested,
       errors: [
         "invalid_email",
+        "invalid_phone_number",
         "sender_not_configured",
         "domain_not_verified",
         "provider_error",
@@ -208,11 +211,16 @@ function endingRoutes(parts: ProviderParts): AnyRoute[] {
         const row = isOwn(call)
           ? await requireInstance(parts, call)
           : await configs.find(store.read, project_id, named(call))
-        return { data: await tryProvider(parts, { caller, row, project_id }, body.to) }
+        const trialOf = TRIALS[row.kind as keyof typeof TRIALS]
+        const trial = await trialOf(parts, { caller, row, project_id }, body.to)
+        return { data: await tryProvider(parts, row, trial) }
       },
     }),
   ]
 }
+
+/** How a provider of a kind is tried. */
+const TRIALS = { email_provider: emailTrial, sms_provider: textTrial }
 
 async function set(
   parts: ProviderParts,

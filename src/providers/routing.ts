@@ -72,7 +72,7 @@ interface LoginRefusal {
 
 /** What a message that waits for it says of itself. */
 export const waitingReason = ({ name, reason }: LoginRefusal): string =>
-  `${name} refuses our login: ${reason}. Mail waits until it accepts the login.`
+  `${name} refuses our login: ${reason}. Messages wait until it accepts the login.`
 
 /**
  * Why no provider takes the messages of a project now: of several refusals the one that is probed

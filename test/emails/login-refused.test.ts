@@ -136,7 +136,7 @@ describe.each(PLACES)("the relay of the %s refuses our login:", (place) => {
     const rows = await it.list()
     const { next_attempt_at } = rows[0]
     expect(Date.parse(next_attempt_at)).toBeGreaterThan(Date.now())
-    const reason = `${name} refuses our login: ${WORDS}. Mail waits until it accepts the login.`
+    const reason = `${name} refuses our login: ${WORDS}. Messages wait until it accepts the login.`
     const waiting = { status: "queued", status_reason: reason, next_attempt_at }
     expect(rows).toMatchObject(Array.from({ length: 5 }, () => waiting))
     const one = await home.owner.get(`/v1/emails/${rows[0].id}`, here(home))
@@ -302,7 +302,7 @@ const addHeld = ({ tx }: Store, number: number) =>
     await accept(open, list)
     const ids = list.map(({ id }) => id)
     const state = { state: HELD, owner: providerHold(PROJECT) }
-    const status_reason = `smtp refuses our login: ${WORDS}. Mail waits until it accepts the login.`
+    const status_reason = `smtp refuses our login: ${WORDS}. Messages wait until it accepts the login.`
     await open
       .update(messages)
       .set({ ...state, status_reason })

@@ -8,16 +8,17 @@ export function providerGuide(guide: string): string {
   const [before, after] = [guide.indexOf(BEGIN), guide.indexOf(END)]
   if (before < 0 || after < before) throw new Error("docs/providers.md has lost its marks")
   const table = [
-    "| Provider | Credentials | Status of a message |",
-    "|---|---|---|",
+    "| Provider | Credentials | Settings | Status of a message |",
+    "|---|---|---|---|",
     ...PROVIDERS.map(rowOf),
   ]
   return `${guide.slice(0, before + BEGIN.length)}\n\n${table.join("\n")}\n\n${guide.slice(after)}`
 }
 
-function rowOf({ name, credentials, reports }: (typeof PROVIDERS)[number]): string {
+function rowOf({ name, credentials, settings, reports }: (typeof PROVIDERS)[number]): string {
   const fields = Object.entries(credentials).map(([field, { fallback }]) =>
     fallback === undefined ? `\`${field}\`` : `\`${field}\` (${fallback})`,
   )
-  return `| \`${name}\` | ${fields.join(", ") || "–"} | ${reports} |`
+  const others = Object.keys(settings ?? {}).map((setting) => `\`${setting}\``)
+  return `| \`${name}\` | ${fields.join(", ") || "–"} | ${others.join(", ") || "–"} | ${reports} |`
 }

@@ -295,6 +295,8 @@ export const ROWS: Record<string, Row> = {
   "PATCH /v1/providers/{kind}/config/{config_id}": with_({ priority: 5 }),
   "DELETE /v1/providers/{kind}/config/{config_id}": plain,
   "POST /v1/providers/{kind}/config/{config_id}/test": with_({}),
+  "GET /v1/callbacks/sms/{provider}/{config_token}": plain,
+  "POST /v1/callbacks/sms/{provider}/{config_token}": with_({ id: "1", status: "delivered" }),
   "POST /v1/callbacks/email/{provider}/{config_token}": with_({
     ...{ Type: "Notification", MessageId: "1", TopicArn: "arn", Message: "{}", Timestamp: "now" },
     ...{ SignatureVersion: "1", Signature: "AA==", SigningCertURL: "https://sns.test/a.pem" },

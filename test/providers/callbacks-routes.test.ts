@@ -6,7 +6,7 @@ import { jobs } from "../../src/jobs/tables"
 import { OpenProviders } from "../../src/providers/open-providers"
 import { providerRoutes } from "../../src/providers/routes"
 import { providerConfigs } from "../../src/providers/tables"
-import { heard, pigeons } from "../fakes/pigeon"
+import { type Carriers, heard, pigeons } from "../fakes/pigeon"
 import { signedIn, team } from "../harness/people"
 import { quietLog } from "../harness/quiet"
 import { testService } from "../harness/service"
@@ -14,7 +14,8 @@ import { testService } from "../harness/service"
 const logged = quietLog()
 const service = await testService()
 const { store, parts } = service
-const providers = pigeons(new Map())
+const carriers: Carriers = new Map()
+const providers = pigeons(carriers)
 const open_providers = new OpenProviders(providers, parts.secrets)
 const app = new Elysia({ normalize: false, strictPath: true })
 mountRoutes(app, providerRoutes({ ...parts, providers, open_providers }, providers.table), parts)
@@ -149,4 +150,35 @@ test("settings are those that the provider declares; others are refused by name"
       [422, path],
     ])
   }
+})
+
+test("a provider of texts is tried by a login, and by a text to a number", async () => {
+  const settings = { allowed: ["+43"] }
+  const { body } = await ask("POST", ALL, { provider: "pigeon", credentials, settings })
+  const one = `${ALL}/${body.data.id}`
+  const tried = (to?: string) => ask("POST", `${one}/test`, to === undefined ? {} : { to })
+  carriers.set("one", { got: [] })
+  expect((await tried()).body.data).toMatchObject({ ok: true, detail: "The loft is open." })
+  expect((await tried("+436601234567")).body.data.detail).toStartWith(
+    "It accepted a text to +43660",
+  )
+  expect(carriers.get("one")?.got).toHaveLength(1)
+  for (const [to, code] of [
+    ["ann@example.test", "invalid_phone_number"],
+    ["+14155550100", "validation_error"],
+  ] as const) {
+    const refused = await tried(to)
+    expect([refused.status, refused.body.error.code]).toEqual([422, code])
+  }
+
+  carriers.set("one", { fault: "authentication", got: [] })
+  const failed = await tried("+436601234567")
+  expect([failed.status, failed.body.error.code]).toEqual([502, "provider_error"])
+  expect((await ask("GET", one)).body.data).toMatchObject({
+    status: "error",
+    last_error: "no wind",
+  })
+  carriers.set("one", { got: [] })
+  expect((await tried("+436601234567")).status).toBe(200)
+  expect((await ask("GET", one)).body.data).toMatchObject({ status: "active", next_probe_at: null })
 })

@@ -1,12 +1,15 @@
 import { expect, test } from "bun:test"
 import { LOCAL } from "../../src/audit-log/audit-log"
 import { openSecrets } from "../../src/core/secrets"
+import { heldFor, providerHold } from "../../src/jobs/holds"
 import { callbackRoutes } from "../../src/providers/callbacks-routes"
 import * as configs from "../../src/providers/configs"
 import { Failover } from "../../src/providers/failover"
-import { openInstance } from "../../src/providers/health"
+import { closeInstance, openInstance } from "../../src/providers/health"
 import { OpenProviders } from "../../src/providers/open-providers"
-import type { ProviderDescriptor } from "../../src/providers/provider"
+import { FAULTS, type ProviderDescriptor } from "../../src/providers/provider"
+import { routing } from "../../src/providers/routing"
+import type { ConfigSettings } from "../../src/providers/schemas"
 import { type Carriers, pigeon, pigeons, type Text } from "../fakes/pigeon"
 import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
@@ -25,7 +28,9 @@ async function texts() {
   const carriers: Carriers = new Map()
   const environment = pigeons(carriers)
   const open_providers = new OpenProviders(environment, secrets)
-  const failover = new Failover<Text>({ store, kind: KIND, providers: open_providers })
+  const failover = new Failover<Text>({
+    ...{ store, kind: KIND, providers: open_providers, breaking: FAULTS },
+  })
   return {
     ...base,
     secrets,
@@ -34,7 +39,7 @@ async function texts() {
     open_providers,
     send: (body: string) =>
       failover.send({ message_id: idFor(body), project_id: OWNER.project_id, to: ["+1"], body }),
-    async add(account: string, priority: number) {
+    async add(account: string, priority: number, settings: ConfigSettings = {}) {
       carriers.set(account, { got: [] })
       const wanted = {
         kind: KIND,
@@ -42,7 +47,7 @@ async function texts() {
         name: account,
         priority,
         credentials: { account, auth_token: TOKEN },
-        settings: {},
+        settings,
       } as const
       const maker = { secrets, by: LOCAL, table: environment.table }
       return (await store.tx((tx) => configs.set(tx, OWNER, wanted, maker))).row
@@ -82,6 +87,69 @@ test("texts go to the first provider of the project, and to the next one when it
   expect(outcome).toMatchObject({ status: "sent" })
   expect(outcome.transcript).toContain("* trying the next provider: pigeon (two)")
   expect(it.carriers.get("two")?.got).toEqual(["hello again"])
+})
+
+test("a configuration that does not allow the country is passed over", async () => {
+  await using it = await texts()
+  await it.add("austria", 1, { allowed: ["+43"] })
+  await it.add("everywhere", 2)
+  expect(await it.send("hello")).toMatchObject({ status: "sent" })
+  expect([it.carriers.get("austria")?.got, it.carriers.get("everywhere")?.got]).toEqual([
+    [],
+    ["hello"],
+  ])
+})
+
+test("a text that no configuration allows fails, and waits where a paused one allows it", async () => {
+  await using it = await texts()
+  await it.add("austria", 1, { allowed: ["+43"] })
+  expect(await it.send("hello")).toMatchObject({
+    status: "failed",
+    code: "validation_error",
+    reason: expect.stringContaining("their settings allow others only"),
+  })
+  await it.add("everywhere", 2)
+  it.carriers.set("everywhere", { fault: "authentication", got: [] })
+  for (const body of ["refused", "another"]) {
+    expect(await it.send(body).catch((error: Error) => error.name)).toBe("DeferredError")
+  }
+})
+
+test.each(["connection", "infrastructure"] as const)(
+  "after five faults (%s) in a row a provider of texts is asked last",
+  async (fault) => {
+    await using it = await texts()
+    await it.add("one", 1)
+    await it.add("two", 2)
+    it.carriers.set("one", { fault, got: [] })
+    const transcripts: boolean[] = []
+    for (const body of ["1", "2", "3", "4", "5", "6"]) {
+      const { transcript } = await it.send(body)
+      transcripts.push(transcript.some((line) => line.includes("trying the next provider")))
+    }
+    expect(transcripts).toEqual([true, true, true, true, true, false])
+  },
+)
+
+test("texts that wait for a refused login wait under a hold of their channel", async () => {
+  await using it = await texts()
+  await it.add("one", 1)
+  it.carriers.set("one", { fault: "authentication", got: [] })
+  const { project_id } = OWNER
+  const by = providerHold(project_id, "sms")
+  expect(await it.send("first")).toMatchObject({ login_refused: { by } })
+  expect(await it.send("second").catch((error) => error)).toMatchObject({ by })
+  expect(heldFor(by)).toEqual({ project_id, channel: "sms" })
+  expect(heldFor(providerHold(project_id))).toEqual({ project_id, channel: "email" })
+})
+
+test("without a provider of its own the instance has no row of one", async () => {
+  await using it = await texts()
+  const own = { descriptor: pigeon as ProviderDescriptor, credentials: { account: "own" } }
+  await openInstance(it.store, it.secrets, KIND, own)
+  expect(await routing(it.store.read, KIND, OWNER.project_id)).toHaveLength(1)
+  await closeInstance(it.store, KIND)
+  expect(await routing(it.store.read, KIND, OWNER.project_id)).toEqual([])
 })
 
 test("a configuration of texts is sealed and masked, and is called back under its channel", async () => {

@@ -43,7 +43,7 @@ test("a relay that refuses the login of `serve`: mail waits in sight, and a star
     const { next_attempt_at } = (await mails())[0] as Mail
     expect(next_attempt_at).not.toBeNull()
     const status_reason =
-      "smtp refuses our login: AUTH: 535 5.7.8 wrong. Mail waits until it accepts the login."
+      "smtp refuses our login: AUTH: 535 5.7.8 wrong. Messages wait until it accepts the login."
     for (const one of await mails()) {
       expect(one).toMatchObject({ status: "queued", status_reason, next_attempt_at })
     }

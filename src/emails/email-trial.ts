@@ -2,24 +2,16 @@ import { fail, invalid } from "../core/errors"
 import { newId } from "../core/ids"
 import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
-import { monotonic, now } from "../core/time"
+import { now } from "../core/time"
 import type { Workers } from "../core/workers"
 import { signingKeys } from "../domains/keys"
-import type { Caller } from "../identity/caller"
-import { DeferredError } from "../jobs/work-item"
 import { domainOf, isMailbox, notOneAddress } from "../lib/address"
 import { INSTANCE_NAME, shownId } from "../providers/callbacks"
-import { keepReturnPath, pause, refusalText, refusedReturnPaths, resume } from "../providers/health"
+import { keepReturnPath, refusalText, refusedReturnPaths } from "../providers/health"
 import type { OpenProviders } from "../providers/open-providers"
-import {
-  type Fault,
-  type Outcome,
-  type Provider,
-  ProviderBusyError,
-  ProviderError,
-  type ReturnPathAnswer,
-} from "../providers/provider"
+import type { Provider, ReturnPathAnswer } from "../providers/provider"
 import { type ConfigRow, INSTANCE } from "../providers/tables"
+import { checked, sent, type Trial, type TrialSubject } from "../providers/try-provider"
 import type { Store } from "../store/store"
 import { returnPathOf } from "./channel"
 import { compose } from "./compose-email"
@@ -34,53 +26,25 @@ export interface TestParts {
   rules: SendRules
 }
 
-interface TestSubject {
-  caller: Caller
-  row: ConfigRow
-  project_id: string
-}
-
 /**
- * Logs in at the provider and, with `to`, sends a mail through it and no other. What shows of its
- * credentials counts: a pause ends or begins. Throws 502 `provider_error` with its words, and 500
- * `send_failed` where there could be no mail.
+ * Logs in at a provider of email and, with `to`, sends a mail through it. Throws 500 `send_failed` where there
+ * could be no mail.
  */
-export async function tryProvider(parts: TestParts, subject: TestSubject, to: string | undefined) {
+export async function emailTrial(
+  parts: TestParts,
+  subject: TrialSubject,
+  to: string | undefined,
+): Promise<Trial> {
   if (to !== undefined && !isMailbox(to)) throw invalid("to", "invalid_email", notOneAddress(to))
   const mail = to === undefined ? undefined : await written(parts, subject, to)
-  const begun = monotonic()
-  const { row } = subject
-  const detail = await attempt(parts, row, (provider) => tried(parts, provider, subject, mail))
-  await parts.store.tx((tx) => resume(tx, row))
-  return { ok: true as const, duration_ms: Math.round(monotonic() - begun), detail }
+  return (provider) => tried(parts, provider, subject, mail)
 }
-
-async function attempt(
-  { store, open_providers }: TestParts,
-  row: ConfigRow,
-  run: (provider: Provider) => Promise<string>,
-): Promise<string> {
-  try {
-    return await open_providers.use(row, run)
-  } catch (error) {
-    // No room at the moment, which a message would wait for.
-    const is_full = error instanceof DeferredError || error instanceof ProviderBusyError
-    if (is_full) return refused(row.provider, error.message, "infrastructure")
-    if (!(error instanceof ProviderError)) throw error
-    const { message, fault } = error
-    if (fault === "authentication") await store.tx((tx) => pause(tx, row, message))
-    return refused(row.provider, message, fault)
-  }
-}
-
-const refused = (provider: string, message: string, fault: Fault | "message"): never =>
-  fail("provider_error", message, { provider, fault })
 
 /** What was tried, and what the provider makes of our return path. */
 async function tried(
   parts: TestParts,
   provider: Provider,
-  { caller, row, project_id }: TestSubject,
+  { caller, row, project_id }: TrialSubject,
   mail: OutgoingMail | undefined,
 ): Promise<string> {
   const { default_from } = caller.project_settings
@@ -89,22 +53,10 @@ async function tried(
   const return_path = await returnPathOf(parts.store.read, parts.secrets, about)
   // An older refusal is forgotten, so that the mail is sent with it, too.
   const asked = return_path === undefined ? null : await provider.checkReturnPath?.(return_path)
-  if (!mail) {
-    const checked = (await provider.check?.()) ?? "This provider needs no login."
-    return `${checked}${await told(parts, row, asked)}`
-  }
-  const sent: OutgoingMail = { ...mail, reports_to: async () => return_path }
-  const outcome = await provider.send(sent)
-  const words = sentWords(provider, mail, outcome)
+  if (!mail) return `${await checked(provider)}${await told(parts, row, asked)}`
+  const asking: OutgoingMail = { ...mail, reports_to: async () => return_path }
+  const { words, outcome } = await sent(provider, asking, "a mail")
   return `${words}${await told(parts, row, outcome.return_path ?? asked, true)}`
-}
-
-function sentWords(provider: Provider, { to }: OutgoingMail, outcome: Outcome): string {
-  const { status, fault } = outcome
-  const words = outcome.reason ?? outcome.reply.response ?? "no reason was given"
-  if (status === "sent" || status === "delivered") return `It accepted a mail to ${to[0]}: ${words}`
-  if (fault) throw new ProviderError(fault, words)
-  return refused(provider.name, words, "message")
 }
 
 /** Many a relay refuses a sender at RCPT or after the message only: without a mail its yes is no more than a word. */
@@ -126,7 +78,7 @@ async function told(
 
 async function written(
   { store, secrets, workers, rules }: TestParts,
-  { caller, row, project_id }: TestSubject,
+  { caller, row, project_id }: TrialSubject,
   to: string,
 ): Promise<OutgoingMail> {
   const { default_from } = caller.project_settings
