@@ -121,6 +121,7 @@ export interface Components {
   SmsPrice: { amount: string; currency: string }
   SmsSegments: { encoding: "gsm7" | "ucs2"; segments: number; characters: number; per_segment: number; offending: ({ char: string; index: number })[]; gsm7_suggestion: string | null }
   SmsSize: { encoding: "gsm7" | "ucs2"; segments: number }
+  SmsStats: { period: { start: string; end: string }; total: number; segments: number; by_status: Record<string, number>; by_provider: Record<string, number> }
   SmsSummary: { id: string; to: string; from: string | null; body: string | null; segments: number; status: "delivered" | "queued" | "sending" | "sent" | "undelivered" | "failed" | "cancelled" | "received"; direction: "outbound" | "inbound"; sent_at: string | null; created_at: string }
   SpamScore: { score: number; flagged: boolean; rules: ({ rule: string; points: number })[] }
   StoredMegabytes: { used: number; limit: number | null; remaining: number | null }

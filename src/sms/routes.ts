@@ -18,6 +18,7 @@ import * as schemas from "./schemas"
 import * as sms from "./sms"
 import { readSendText, type SendText, SmsInput } from "./sms-input"
 import { firstAllowing, LOG, smsRouting } from "./sms-routing"
+import { stats, statsQuery, TextStats } from "./stats"
 
 const SEND_LIMIT_BYTES = 262_144
 const BATCH_LIMIT_BYTES = 1_048_576
@@ -92,6 +93,17 @@ function readRoutes(parts: SmsParts): AnyRoute[] {
       response: schemas.ListedText,
       errors: ["invalid_phone_number"],
       handle: (call) => list(parts, call),
+    }),
+    route({
+      ...projectRow("GET", "/v1/sms/stats", "sms:read"),
+      summary: "Count the texts of a period",
+      description:
+        "Texts by status and provider. A text belongs to the day on which it was accepted.",
+      query: statsQuery,
+      response: TextStats,
+      handle: async ({ project_id, query }) => ({
+        data: await stats(store.read, project_id, query.period),
+      }),
     }),
     route({
       ...projectRow("GET", ONE, "sms:read"),

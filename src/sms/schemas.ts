@@ -1,6 +1,6 @@
 import { Type as t } from "@sinclair/typebox"
 import { codes, type ErrorCode } from "../core/errors"
-import { MONTH, oneOf, optionalText } from "../http/field-schemas"
+import { oneOf, optionalText } from "../http/field-schemas"
 import { dateFilters, pageQuery } from "../http/page"
 import { anything, count, flag, id, maybe, rarely, text, time, word } from "../lib/record-fields"
 import { statusesOf } from "../messages/status-changes"
@@ -165,8 +165,6 @@ export const smsQuery = pageQuery({
   tag: optionalText({ maxLength: 100 }),
   ...dateFilters,
 })
-
-export const statsQuery = t.Object({ period: t.Optional(t.String({ pattern: MONTH })) })
 
 const LONGEST_INSPECTED = 16_000
 

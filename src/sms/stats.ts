@@ -1,20 +1,29 @@
 import { Type as t } from "@sinclair/typebox"
 import { dayOf } from "../core/time"
-import { readPeriod } from "../http/period"
+import { period, readPeriod } from "../http/period"
 import { count, time } from "../lib/record-fields"
 import { dayCounts } from "../messages/day-counts"
 import { statusesOf } from "../messages/status-changes"
 import type { Reader } from "../store/store"
 
-const counts = (description: string) => t.Record(t.String(), count(12), { description })
+export const statsQuery = t.Object({ period })
+
+const counts = (example: string, description: string) =>
+  t.Record(t.String(), count(12), { description, examples: [{ [example]: 12 }] })
 
 export const TextStats = t.Object(
   {
     period: t.Object({ start: time(), end: time("The first moment after the period.") }),
     total: count(12, "Texts that were accepted to be sent, whatever became of them."),
     segments: count(15, "The segments of these."),
-    by_status: counts("Texts by status as it is now; `received` are those that came in."),
-    by_provider: counts("Texts that a provider was asked to send, by the last one that was asked."),
+    by_status: counts(
+      "delivered",
+      "Texts by status as it is now; `received` are those that came in.",
+    ),
+    by_provider: counts(
+      "log",
+      "Texts that a provider was asked to send, by the last one that was asked.",
+    ),
   },
   { title: "SmsStats" },
 )
@@ -29,8 +38,8 @@ const RECEIVED: string = "received"
  * what is no period.
  */
 export async function stats(db: Reader, project_id: string, asked: string | undefined) {
-  const period = readPeriod(asked)
-  const [from, before] = [dayOf(period.start), dayOf(period.end)]
+  const bounds = readPeriod(asked)
+  const [from, before] = [dayOf(bounds.start), dayOf(bounds.end)]
   const rows = await dayCounts(db, { project_id, channel: "sms", from, before })
   const by_status: Record<string, number> = Object.fromEntries(SHOWN.map((status) => [status, 0]))
   const by_provider: Record<string, number> = {}
@@ -43,5 +52,5 @@ export async function stats(db: Reader, project_id: string, asked: string | unde
     if (provider !== "" && messages !== 0)
       by_provider[provider] = (by_provider[provider] ?? 0) + messages
   }
-  return { period, total, segments, by_status, by_provider }
+  return { period: bounds, total, segments, by_status, by_provider }
 }

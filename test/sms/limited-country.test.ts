@@ -1,5 +1,14 @@
 import { expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { Problems } from "../../src/core/errors"
+import { projectCaller } from "../../src/identity/caller"
+import { projects } from "../../src/identity/tables"
+import { providerConfigs } from "../../src/providers/tables"
 import { limitedCountry } from "../../src/sms/limited-country"
+import { prepare } from "../../src/sms/prepare"
+import { readSendText } from "../../src/sms/sms-input"
+import { sharedService } from "../harness/shared-service"
+import { sampleRow } from "../harness/table-rows"
 
 const config = (provider: string, ...allowed_countries: string[]) => ({
   ...{ provider, settings: allowed_countries.length > 0 ? { allowed_countries } : {} },
@@ -19,4 +28,27 @@ test.each([
   ["the provider of the instance", [], undefined],
 ])("%s", (_, configs, prefix) => {
   expect(limitedCountry("+436601234567", configs)).toBe(prefix)
+})
+
+test("a send by an own provider names its country, and one in the sandbox does not", async () => {
+  const service = await sharedService()
+  const { store, parts } = service
+  const rules = { read: store.read, templates: parts.rules.templates }
+  const text = readSendText({ to: "+436601234567", body: "Hi" }, new Problems())
+  const origin = { source: "api", batch_id: null, idempotency_key: null } as const
+  for (const [sandbox, country] of [
+    [false, "+43"],
+    [true, undefined],
+  ] as const) {
+    const { account_id, project_id } = await service.project()
+    const row = { account_id, project_id, kind: "sms_provider", provider: "twilio", enabled: true }
+    const given = { ...row, settings: {}, status: "active", paused_until: null }
+    const config = sampleRow(providerConfigs, given) as typeof providerConfigs.$inferInsert
+    await store.tx((tx) => tx.insert(providerConfigs).values(config))
+    const settings = { sandbox }
+    await store.tx((tx) => tx.update(projects).set({ settings }).where(eq(projects.id, project_id)))
+    const caller = await projectCaller(store.read, project_id)
+    if (!caller) throw new Error("the project does not send")
+    expect((await prepare(text, { caller, ...origin }, rules)).country).toBe(country)
+  }
 })

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { firstIdAt } from "../../src/core/ids"
 import { millis, secondsFromNow } from "../../src/core/time"
+import { projects } from "../../src/identity/tables"
 import { countByDay, purgeMessageDays } from "../../src/messages/day-counts"
 import { removeMessages } from "../../src/messages/message-retention"
 import { accept } from "../../src/messages/pipeline"
@@ -9,8 +10,10 @@ import { feedback } from "../../src/messages/settle"
 import { messageDays, type NewMessage } from "../../src/messages/tables"
 import { wrongDays } from "../../src/operations/day-recount"
 import { stats } from "../../src/sms/stats"
+import { refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
 import { idFor } from "../harness/ids"
+import { sharedService } from "../harness/shared-service"
 import { testStore } from "../harness/store"
 import { letter, outcome, PROJECT, told } from "../messages/letters"
 import { type PostOffice, postOffice } from "../messages/post-office"
@@ -93,4 +96,20 @@ test("email has no counts by day", async () => {
   await using it = await testStore()
   await it.store.tx((tx) => accept(tx, [letter()]))
   expect(await it.store.read.select().from(messageDays)).toEqual([])
+})
+
+test("a key reads those of its project, over HTTP", async () => {
+  const service = await sharedService()
+  const [project, other] = [await service.project(), await service.project()]
+  const settings = { sandbox: true }
+  const { project_id } = project
+  await service.store.tx((tx) =>
+    tx.update(projects).set({ settings }).where(eq(projects.id, project_id)),
+  )
+  for (const body of ["Ü".repeat(70), "Ы".repeat(71)])
+    expect((await project.post("/v1/sms", { to: "+436601234567", body })).status).toBe(201)
+  const { data } = (await project.get("/v1/sms/stats?period=day")).body
+  expect(data).toMatchObject({ total: 2, segments: 3, by_status: { queued: 2 }, by_provider: {} })
+  expect((await other.get("/v1/sms/stats")).body.data).toMatchObject({ total: 0, segments: 0 })
+  expect(refusal(await project.get("/v1/sms/stats?period=year"))).toEqual([422, "validation_error"])
 })
