@@ -15,6 +15,7 @@ import {
   wantedSince,
 } from "../messages/status-changes"
 import { messages } from "../messages/tables"
+import { kindOf } from "../providers/provider"
 import { refusalFor, waitingReason } from "../providers/routing"
 import { heldIn, holdName, isComplaintHold } from "../reputation/gate"
 import { totals } from "../store/counters"
@@ -34,31 +35,51 @@ const MOST_ROWS = 500
  * reason and its domain.
  */
 export async function openWork(db: Reader, project_id: string) {
-  const [email, hooks] = [await openEmail(db, project_id), await openDeliveries(db, project_id)]
-  const by_state = [...byState("email", email), ...byState("webhooks", hooks)]
-  const incomplete = email.some(({ count }) => count !== undefined)
+  const open = and(eq(messages.project_id, project_id), eq(messages.status, "queued"))
+  const end = await endOf(db, open)
+  const email = await openMessages(db, { project_id, channel: "email", open, end })
+  const sms = await openMessages(db, { project_id, channel: "sms", open, end })
+  const hooks = await openDeliveries(db, project_id)
+  const by_state = [
+    ...byState("email", email),
+    ...byState("sms", sms),
+    ...byState("webhooks", hooks),
+  ]
+  const incomplete = [...email, ...sms].some(({ count }) => count !== undefined)
   return { work: { by_state, by_domain: byDomain(email) }, incomplete }
 }
 
-async function openEmail(db: Reader, project_id: string): Promise<OpenWork[]> {
-  const open = and(eq(messages.project_id, project_id), eq(messages.status, "queued"))
-  const end = await endOf(db, open)
-  const ours = and(open, eq(messages.channel, "email"))
+interface OpenOf {
+  project_id: string
+  channel: "email" | "sms"
+  open: SQL | undefined
+  /** The last message of any channel that is looked at. */
+  end: string | undefined
+}
+
+async function openMessages(db: Reader, of: OpenOf): Promise<OpenWork[]> {
+  const { project_id, channel, open, end } = of
+  const ours = and(open, eq(messages.channel, channel))
   const look = (which: SQL | undefined) =>
-    db.select(WAITING_MAIL).from(messages).where(which).orderBy(asc(messages.id)).limit(MOST_ROWS)
+    db
+      .select(WAITING_MESSAGE)
+      .from(messages)
+      .where(which)
+      .orderBy(asc(messages.id))
+      .limit(MOST_ROWS)
   const running = await look(and(ours, isClaimed(db)))
   const bound = end === undefined ? undefined : lte(messages.id, end)
   const others = await look(and(ours, bound, sql`NOT (${isClaimed(db)})`))
   const beyond = end === undefined ? undefined : behind(end)
-  const all = beyond ? (await openTotal(db, project_id)) - running.length : others.length
-  const held: HeldMail[] = []
-  for (const hold of await holdsOf(db, project_id))
-    held.push(await heldMail(db, project_id, hold, others, beyond))
+  const all = beyond ? (await openTotal(db, of)) - running.length : others.length
+  const held: HeldMessages[] = []
+  for (const hold of await holdsOf(db, of))
+    held.push(await heldMessages(db, project_id, hold, others, beyond))
   const left = new Set(held.flatMap(({ mails }) => mails))
-  const waiting = others.filter((row) => !left.has(row)).map((row) => emailWork(row, "waiting"))
+  const waiting = others.filter((row) => !left.has(row)).map((row) => messageWork(row, "waiting"))
   const more = held.reduce((rest, one) => rest - one.more, all - others.length)
   return [
-    ...running.map((row) => emailWork(row, "running")),
+    ...running.map((row) => messageWork(row, "running")),
     ...waiting,
     ...countedOthers(more, waiting.at(-1) ?? beyond),
     ...held.flatMap(({ work }) => work),
@@ -66,8 +87,8 @@ async function openEmail(db: Reader, project_id: string): Promise<OpenWork[]> {
 }
 
 /** Mail under one hold: what was looked at, and how many more there are. */
-interface HeldMail {
-  mails: WaitingMail[]
+interface HeldMessages {
+  mails: WaitingMessage[]
   work: OpenWork[]
   more: number
 }
@@ -88,10 +109,10 @@ async function endOf(db: Reader, open: SQL | undefined): Promise<string | undefi
   return next && last?.id
 }
 
-async function openTotal(db: Reader, project_id: string): Promise<number> {
-  const settled = settledCounters("email")
-  const counted = await totals(db, project_id, ["email", ...settled])
-  return settled.reduce((open, name) => open - (counted.get(name) ?? 0), counted.get("email") ?? 0)
+async function openTotal(db: Reader, { project_id, channel }: OpenOf): Promise<number> {
+  const settled = settledCounters(channel)
+  const counted = await totals(db, project_id, [channel, ...settled])
+  return settled.reduce((open, name) => open - (counted.get(name) ?? 0), counted.get(channel) ?? 0)
 }
 
 /** Counts rows of a hold, of which there may be as many as messages. */
@@ -112,15 +133,15 @@ const { id, status, status_reason, created_at, address, recipients } = messages
 const { state, run_at, attempt, owner, lease_until } = messages
 const { scheduled_at, last_event_type } = messages
 
-const WAITING_MAIL = {
+const WAITING_MESSAGE = {
   ...{ id, status, status_reason, created_at, address, recipients },
   ...{ state, run_at, attempt, owner, lease_until },
   ...{ scheduled_at, last_event_type },
 }
 
-type WaitingMail = Pick<Message, keyof typeof WAITING_MAIL>
+type WaitingMessage = Pick<Message, keyof typeof WAITING_MESSAGE>
 
-interface MailHold {
+interface MessageHold {
   isOf: (owner: string | null) => boolean
   /** All of it. */
   rows: () => Promise<SQL | undefined>
@@ -131,11 +152,11 @@ interface MailHold {
 }
 
 /** A provider that refuses our login, complaints about a tag or template, and a restored copy. */
-async function holdsOf(db: Reader, project_id: string): Promise<MailHold[]> {
-  const refusal = await refusalFor(db, "email_provider", project_id)
-  const by = providerHold(project_id)
-  const ours = and(eq(messages.project_id, project_id), eq(messages.channel, "email"))
-  const complaints: MailHold = {
+async function holdsOf(db: Reader, { project_id, channel }: OpenOf): Promise<MessageHold[]> {
+  const refusal = await refusalFor(db, kindOf(channel), project_id)
+  const by = providerHold(project_id, channel)
+  const ours = and(eq(messages.project_id, project_id), eq(messages.channel, channel))
+  const complaints: MessageHold = {
     isOf: isComplaintHold,
     rows: async () => {
       const names = (await heldIn(db, project_id)).map(({ id }) => holdName(id))
@@ -143,14 +164,14 @@ async function holdsOf(db: Reader, project_id: string): Promise<MailHold[]> {
     },
     wait: {},
   }
-  const restore: MailHold = {
+  const restore: MessageHold = {
     isOf: (owner) => owner === RESTORE_HOLD,
     rows: async () => and(ours, underHold(messageRows, RESTORE_HOLD)),
     wait: { reason: RESTORE_REASON },
   }
   if (!refusal) return [complaints, restore]
   const reason = waitingReason(refusal)
-  const provider: MailHold = {
+  const provider: MessageHold = {
     isOf: (owner) => owner === by,
     rows: async () => underHold(messageRows, by),
     wait: { state: "held", reason, next_attempt_at: refusal.next_probe_at },
@@ -159,15 +180,15 @@ async function holdsOf(db: Reader, project_id: string): Promise<MailHold[]> {
   return [provider, complaints, restore]
 }
 
-async function heldMail(
+async function heldMessages(
   db: Reader,
   project_id: string,
-  { isOf, rows, wait, is_certain = false }: MailHold,
-  looked_at: WaitingMail[],
+  { isOf, rows, wait, is_certain = false }: MessageHold,
+  looked_at: WaitingMessage[],
   beyond: OpenWork | undefined,
-): Promise<HeldMail> {
+): Promise<HeldMessages> {
   const mails = looked_at.filter((row) => row.state === HELD && isOf(row.owner))
-  const work = mails.map((row) => ({ ...emailWork(row, "held"), ...wait }))
+  const work = mails.map((row) => ({ ...messageWork(row, "held"), ...wait }))
   const all = beyond && (is_certain || mails.length > 0) ? await rows() : undefined
   const number = all ? await countIn(db, project_id, messages, all) : 0
   const more = Math.max(0, number - mails.length)
@@ -178,20 +199,20 @@ async function heldMail(
 /** Mail that waits for the time that its sender chose holds nothing up, so no domain counts it. */
 const SCHEDULED = "scheduled for a later time"
 
-function emailWork(row: WaitingMail, state: WorkState): OpenWork {
+function messageWork(row: WaitingMessage, state: WorkState): OpenWork {
   const work = dueWork(row, state)
   if (state !== "waiting" || !isScheduled(row) || row.run_at <= now()) return work
   const { domain: _, ...timed } = work
   return { ...timed, reason: row.status_reason ?? SCHEDULED }
 }
 
-const dueWork = (row: WaitingMail, state: WorkState): OpenWork => ({
+const dueWork = (row: WaitingMessage, state: WorkState): OpenWork => ({
   state: state === "waiting" && row.status_reason !== null ? "retrying" : state,
   reason: row.status_reason,
   since: wantedSince(row),
   next_attempt_at: state === "running" ? null : nextAttemptAt(row),
   lease_until: state === "running" ? row.lease_until : null,
-  domain: row.address.slice(row.address.lastIndexOf("@") + 1),
+  ...(row.address.includes("@") && { domain: row.address.slice(row.address.lastIndexOf("@") + 1) }),
 })
 
 const { webhook_id } = deliveries

@@ -139,7 +139,8 @@ describe("mail", () => {
     const { body } = await project.get("/v1/queue")
     expect(body.meta.incomplete).toBe(true)
     const line = { queue: "email", state: "waiting", reason: null, count: 4 }
-    expect(body.data).toMatchObject({ by_state: [line], by_domain: [] })
+    const texts = { queue: "sms", state: "waiting", reason: null, count: 600 }
+    expect(body.data).toMatchObject({ by_state: [line, texts], by_domain: [] })
   })
 
   test("that is settled is no work", async () => {
