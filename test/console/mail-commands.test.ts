@@ -10,6 +10,7 @@ import {
   mailCommands,
   type OpenMail,
   sendCommand,
+  withoutText,
 } from "../../src/console/mail/mail-commands"
 import { environment } from "../cli/belfry"
 import { everything } from "../cli/every-command"
@@ -84,4 +85,11 @@ test("a mail without a message and without files has no command for them", () =>
   expect(titles).not.toContain("Send it again")
   expect(titles).not.toContain("Download a file")
   expect(mailCommands(MAIL)).toHaveLength(titles.length + 2)
+})
+
+test("a text in the mailbox is not sent again as an email", () => {
+  const text = { ...MAIL, to: "14155550100@sms.mailbox.test" } as OpenMail
+  const titles = (mail: OpenMail) => mailCommands(withoutText(mail)).map(({ title }) => title)
+  expect(titles({ ...text, to: "ann@mailbox.test" })).toContain("Send it again")
+  expect(titles(text)).not.toContain("Send it again")
 })

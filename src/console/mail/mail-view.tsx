@@ -7,7 +7,7 @@ import { notify } from "../parts/toast"
 import { messageOf, RequestError } from "../requests"
 import { call } from "../transport"
 import { addressesOf, namedAddress, recipientsOf, timeText } from "./describe"
-import type { OpenMail } from "./mail-commands"
+import { type OpenMail, withoutText } from "./mail-commands"
 import { CommandsDialog, DeleteDialog, ReleaseDialog, ResendDialog } from "./mail-dialogs"
 import { listBox, type MailList, openMail, useMailboxKeys } from "./mail-list"
 import { downloadMail, MailTabs } from "./mail-tabs"
@@ -21,7 +21,7 @@ interface MailViewProps {
 export function MailView({ mail_id, list }: MailViewProps) {
   const load = useCallback(async () => {
     const { data } = await call("GET /v1/mailbox/{mail_id}", { params: { mail_id } })
-    return data
+    return withoutText(data)
   }, [mail_id])
   const { value: mail, error, again } = useLoaded(load)
   const is_unread = mail?.read === false
