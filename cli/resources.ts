@@ -20,6 +20,7 @@ import { queueRows } from "./commands/queue"
 import { reputation } from "./commands/reputation"
 import { scheduledRows } from "./commands/scheduled"
 import { acceptRow, passwordRows, signUpRows } from "./commands/setup"
+import { smsRows } from "./commands/sms"
 import { smtpResource } from "./commands/smtp"
 import { subscriberResource } from "./commands/subscribers"
 import { suppressionRows } from "./commands/suppressions"
@@ -40,6 +41,12 @@ export const resources: readonly Resource[] = [
     about: "send, read and follow email",
     example: ["emails list", "emails tail"],
     rows: emailRows,
+  },
+  {
+    noun: "sms",
+    about: "send, read and count texts to phones",
+    example: ["sms list", "sms send +14155550116 'Your table is ready'"],
+    rows: smsRows,
   },
   {
     noun: "scheduled",

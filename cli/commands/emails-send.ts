@@ -1,16 +1,14 @@
 import type { AnswerOf } from "../../src/client/client"
-import type { Components } from "../../src/client/components"
 import { attachments, headers, html, metadata, text, variables } from "../lib/body-flags"
 import { fieldsOf } from "../lib/client"
-import type { Action, Context } from "../lib/context"
+import type { Context } from "../lib/context"
 import { preflightText, statusMark } from "../lib/email-text"
-import { exits, Failure, usage } from "../lib/errors"
+import { exits, usage } from "../lib/errors"
 import { flag } from "../lib/field-flags"
 import { FIRST_EMAIL, IDEMPOTENCY_KEY } from "../lib/flags"
-import { readText } from "../lib/input"
 import { own, type PlainFlags, row } from "../lib/resource"
-import { type Columns, table } from "../lib/table"
 import { lookUntil } from "../lib/time"
+import { batchOf } from "./batch"
 import { SCHEDULE_AT, whenText } from "./scheduled"
 
 const CONTENT: PlainFlags = {
@@ -78,80 +76,12 @@ export const settled = ({
   ["delivered", "bounced", "complained", "failed"].includes(status) ||
   (status === "sent" && provider === "smtp")
 
-interface BatchOptions {
-  strict?: boolean
-  idempotencyKey?: string
-}
-
-type BatchItem = {
-  index: number
-  id?: string
-  status?: string
-  error?: { code: string; message: string }
-}
-
-const columns: Columns<BatchItem> = {
-  "#": "index",
-  STATUS: ({ status }) => status ?? "refused ✗",
-  ID: "id",
-  WHY: ({ error }) => (error ? `${error.code}: ${error.message}` : ""),
-}
-
-const BATCH_FIELDS = ["id", "total", "succeeded", "failed", "results"]
-
-/** Sends the messages of a file. Exit 8 when some of them were refused. */
-const batch: Action<BatchOptions> = async (context, options, path = "") => {
-  const { output, paint, terminal } = context
-  const whole = output.form === "json"
-  output.promises(whole ? BATCH_FIELDS : ["index", "id", "status", "error"])
-  const body = { messages: messagesOf(await readText(path, "FILE"), path) }
-  const headers = {
-    "x-batch-validation": options.strict ? "strict" : "permissive",
-    ...(options.idempotencyKey ? { "idempotency-key": options.idempotencyKey } : {}),
-  }
-  const answer = await context.client().send("POST /v1/emails/batch", { body, headers })
-  const { data } = answer as { data: Components["BatchResult"] }
-  const results: BatchItem[] = data.results
-  if (output.form === "quiet" || output.form === "ndjson") {
-    for (const item of results)
-      if (output.form === "ndjson" || item.id) await output.line(item, () => "")
-  } else {
-    const refused = results.filter(({ error }) => error)
-    await output.record(data, () => {
-      const rest = refused.length > 0 ? [table(refused, columns, terminal.width, paint)] : []
-      const mark = data.failed > 0 ? paint.red("✗") : paint.green("✓")
-      return [`${mark} ${data.succeeded} of ${data.total} queued  ${data.id}`, ...rest].join("\n")
-    })
-    await output.next(`belfry emails list --batch ${data.id}`)
-  }
-  return data.failed > 0 ? exits.partly_failed : exits.done
-}
-
-/** A JSON array, an object with `messages`, or one JSON object a line. */
-function messagesOf(text: string, path: string): unknown[] {
-  const whole = parsed(text)
-  if (Array.isArray(whole)) return whole
-  if (typeof whole === "object" && whole !== null) {
-    return "messages" in whole && Array.isArray(whole.messages) ? whole.messages : [whole]
-  }
-  const lines = text.split("\n").filter((line) => line.trim() !== "")
-  return lines.map((line, at) => {
-    const message = parsed(line)
-    if (message !== undefined) return message
-    const where = `${path}: line ${at + 1} is not JSON.`
-    throw new Failure(exits.invalid, "invalid_json", where, {
-      hint: "give a JSON array, or one JSON object per line",
-    })
-  })
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
+const batch = batchOf({
+  route: "POST /v1/emails/batch",
+  fields: ["id", "total", "succeeded", "failed", "results"],
+  headers: ({ strict }) => ({ "x-batch-validation": strict ? "strict" : "permissive" }),
+  next: ({ id }) => `emails list --batch ${id}`,
+})
 
 const TO_ANN = "--to ann@mailbox.test --from me@mailbox.test --subject"
 

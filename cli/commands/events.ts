@@ -97,17 +97,24 @@ function aboutOf(event: EventEnvelope): string {
 }
 
 function idOf({ data }: EventEnvelope, brief = (id: string) => id): string | undefined {
-  const id = data.email_id ?? data.message_id ?? data.webhook_id ?? data.id
+  const id = data.email_id ?? data.sms_message_id ?? data.message_id ?? data.webhook_id ?? data.id
   return typeof id === "string" ? brief(id) : undefined
 }
 
-function recipientOf({ data }: EventEnvelope): string | undefined {
-  const to = data.recipient_email ?? data.to
+/** Of a text that came in, the person that wrote it. */
+function recipientOf({ type, data }: EventEnvelope): string | undefined {
+  const to = type === "sms.received" ? data.from : (data.recipient_email ?? data.to)
   const whom = typeof to === "object" && to !== null && "email" in to ? String(to.email) : to
   return typeof whom === "string" ? address(whom) : undefined
 }
 
-const markOf = ({ data }: EventEnvelope) => (data.simulated === true ? "simulated" : undefined)
+const LONGEST_TEXT = 60
+
+/** A text that came in says what it says, because answers are short. */
+function markOf({ type, data }: EventEnvelope): string | undefined {
+  const text = type === "sms.received" ? String(data.body ?? "").slice(0, LONGEST_TEXT) : ""
+  return [text, data.simulated === true ? "simulated" : ""].filter(Boolean).join("  ") || undefined
+}
 
 interface TailOptions {
   after?: string

@@ -31,7 +31,7 @@ export function statusMark(email: EmailStatus, paint: Paint): string {
   return `${paint.yellow(`… ${cleanLine(status)}`)}${reason}`
 }
 
-const paintStatus = (text: string, { status }: { status: string }, paint: Paint): string => {
+export const paintStatus = (text: string, { status }: { status: string }, paint: Paint): string => {
   if (isGood(status)) return paint.green(text)
   return isBad(status) ? paint.red(text) : paint.yellow(text)
 }
@@ -61,8 +61,9 @@ const copiesText = ({ recipients, status }: Pick<Email, "recipients" | "status">
     .map((one) => `${one.email} ${one.status} (${one.status_reason})`)
     .join(", ")
 
-function statusCell({ status, status_reason }: EmailStatus): string {
+export function statusCell({ status, status_reason }: EmailStatus): string {
   if (isHeld(status_reason)) return "held"
+  if (status_reason === "unconfirmed") return status_reason
   return isBad(status) ? `${status} ✗` : status
 }
 
@@ -203,7 +204,13 @@ export function preflightText({ ok, checks, warnings, rendered }: Preflight, pai
   return [...lines, "", end].join("\n")
 }
 
-type Explanation = Components["Explanation"]
+type Step = Components["Explanation"]["steps"][number]
+
+/** Of a message of any channel; each has stages of its own. */
+interface Explanation {
+  summary: string
+  steps: readonly (Pick<Step, "at" | "outcome" | "detail"> & { stage: string })[]
+}
 
 /** The summary, then each stage that had something to do, with its time and reason. */
 export function explanationText({ summary, steps }: Explanation, paint: Paint): string {
@@ -285,7 +292,7 @@ function hitText(hit: Tracking["recent"][number], paint: Paint): string {
   return `${paint.dim(clockTime(timestamp))} ${words.join(" ").trimEnd()}`
 }
 
-/** The message left, or is where it was meant to go. */
+/** The message left, is where it was meant to go, or came in. */
 export const isGood = (status: string): boolean => GOOD.has(status)
 
 /** The message did not reach its recipient, or its recipient complained. */
@@ -293,7 +300,7 @@ export const isBad = (status: string): boolean => BAD.has(status)
 
 /** Nothing more happens, except for what a recipient does. */
 export const isFinal = (status: string): boolean =>
-  status === "delivered" || status === "cancelled" || BAD.has(status)
+  ["delivered", "cancelled", "received"].includes(status) || BAD.has(status)
 
 /** The queue of the work that is held since a restore. */
 export const HELD_QUEUE = "held_after_restore"
@@ -302,6 +309,6 @@ export const HELD_QUEUE = "held_after_restore"
 export const isHeld = (status_reason: string | null | undefined): boolean =>
   status_reason?.includes(HELD_QUEUE) ?? false
 
-const GOOD = new Set(["sent", "delivered"])
+const GOOD = new Set(["sent", "delivered", "received"])
 
 const BAD = new Set(["bounced", "complained", "failed", "undelivered", "expired"])

@@ -77,6 +77,7 @@ export const id_kinds = {
     route: "GET /v1/users/me/sessions",
     label: ({ client_name, ip }) => [client_name, ip],
   },
+  sms: { plural: "texts", route: "GET /v1/sms", label: ({ to, body }) => [to, body] },
   suppression: {
     plural: "suppressions",
     route: "GET /v1/suppressions",
@@ -101,6 +102,7 @@ const of_noun: Partial<Record<string, IdKindName>> = {
   routes: "inbound_route",
   scheduled: "email",
   sessions: "session",
+  sms: "sms",
   suppressions: "suppression",
   topics: "publish",
   webhooks: "webhook",

@@ -163,6 +163,10 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
     await box.send("ann@mailbox.test", "--subject", "Smoke", "--text", "send", "--wait")
     await box.caught("ann@mailbox.test", "Smoke")
   }),
+  check("text", "a text is delivered, and shown in the mailbox", async (box) => {
+    await box.run("sms", "send", "+14155550100", "Smoke", "--wait")
+    await box.run("mailbox", "wait", "--to", "14155550100@sms.mailbox.test")
+  }),
   check("webhook", "an event reaches a webhook with a right signature", async (box) => {
     const { promise: heard, resolve } = Promise.withResolvers<Heard>()
     using receiver = Bun.serve({

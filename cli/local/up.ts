@@ -182,6 +182,7 @@ async function banner(
     ...(smtp.inbound === null ? [] : [pair("Inbound", inboundText(smtp.inbound))]),
     ...(smtp.mailbox === null ? [] : [pair("Mailbox", `SMTP on port ${smtp.mailbox}`)]),
     pair("Delivery", await deliveryOf(values)),
+    ...(values["sms.provider"] === "none" ? [] : [pair("Texts", TEXTS)]),
     pair("API key", keyText(api_key)),
     // What is needed once there is more than one person.
     ...(setup ? [pair("Owner", `none yet; belfry setup ${url} --setup-token ${setup.token}`)] : []),
@@ -192,6 +193,8 @@ async function banner(
   ]
   return lines.map((line) => (line === "" ? "" : `  ${line}`)).join("\n")
 }
+
+const TEXTS = "shown in the mailbox; belfry sms send +14155550116 'Hello' gets an answer"
 
 const inboundText = (port: number) =>
   `SMTP on port ${port}; mail for anything@in.mailbox.test is received here`

@@ -1,20 +1,14 @@
 import { type OperationName, paramsOf } from "../../src/client/client"
 import type { Client } from "../lib/client"
 import { exits, Failure } from "../lib/errors"
-import { given } from "../lib/input"
-import { moment } from "../lib/time"
 import type { ServerRun } from "../local/held"
 import { dropCommand } from "./box-screen"
-import type { MessageFilter } from "./filter"
 import { screenOfList } from "./lists"
-import { updateOfEmail } from "./message-rows"
+import { newestMessages, olderMessages, type Walks } from "./older-messages"
 import { PAGE } from "./reading"
 import { SCREENS } from "./screens"
 import { type Intent, type Load, listsOf, type Opening, type RecordSource, whether } from "./state"
 import type { News } from "./store"
-
-/** Where reading goes on, by the text of a filter; null at the end. */
-type OlderCursors = Map<string, string | null>
 
 interface ActionParts {
   client: Client
@@ -30,12 +24,12 @@ interface ActionParts {
  * once more afterwards, however often it was asked for. What fails is said, and nothing ends.
  */
 export function openActions(world: ActionParts): (intent: Intent) => void {
-  const cursors: OlderCursors = new Map()
+  const walks: Walks = new Map()
   const running = new Map<string, boolean>()
 
   const run = async (name: string, intent: Intent) => {
     running.set(name, false)
-    await perform(world, cursors, intent).catch((error) => {
+    await perform(world, walks, intent).catch((error) => {
       if (!(error instanceof Failure)) throw error
       world.dispatch(problemOf(intent, error))
     })
@@ -61,9 +55,9 @@ function copied({ copy, dispatch }: ActionParts, text: string, what_for = ""): v
   dispatch({ is: "notice", text: words.join(" ") })
 }
 
-async function perform(world: ActionParts, cursors: OlderCursors, intent: Intent): Promise<void> {
+async function perform(world: ActionParts, walks: Walks, intent: Intent): Promise<void> {
   const { client, dispatch } = world
-  if (isLoad(intent)) return dispatch(await newsOf(client, cursors, intent))
+  if (isLoad(intent)) return dispatch(await newsOf(client, walks, intent))
   switch (intent.do) {
     case "ask_drop":
       return await askDrop(world, intent.server)
@@ -89,15 +83,16 @@ async function askDrop(world: ActionParts, server: ServerRun): Promise<void> {
   world.dispatch({ is: "asked", screen: "box", question })
 }
 
-async function newsOf(client: Client, cursors: OlderCursors, load: Load): Promise<News> {
+async function newsOf(client: Client, walks: Walks, load: Load): Promise<News> {
   switch (load.do) {
     case "load_older":
-      return await olderNews(client, cursors, load.filter)
-    case "load_newest": {
-      const { since: _, ...fields } = load.filter.query
-      const { data } = await client.call("GET /v1/emails", { query: given({ ...fields, ...PAGE }) })
-      return { is: "facts", facts: data.map(updateOfEmail) }
-    }
+      return {
+        is: "older",
+        ...(await olderMessages(client, walks, load.filter)),
+        filter: load.filter.text,
+      }
+    case "load_newest":
+      return { is: "facts", facts: await newestMessages(client, load.filter) }
     case "load_list": {
       const { do: _, list, of = "" } = load
       const { route, query } = SCREENS[screenOfList(list)].lists?.[list] ?? {}
@@ -157,29 +152,4 @@ function screenRead(intent: Intent) {
   if (intent.do !== "load_list") return undefined
   const screen = screenOfList(intent.list)
   return listsOf[screen][0] === intent.list ? screen : undefined
-}
-
-/** Requests for one page of a filter that finds few messages. */
-const MOST_LOOKS = 10
-
-/** Pages are walked by cursor, one walk for each filter; at its end nothing more is asked for. */
-async function olderNews(
-  client: Client,
-  cursors: OlderCursors,
-  filter: MessageFilter,
-): Promise<News> {
-  const cursor = cursors.get(filter.text)
-  const { since, ...fields } = filter.query
-  const created_after = since === undefined ? undefined : moment(since, "since")
-  const query = given({ ...fields, created_after, ...PAGE, cursor: cursor ?? undefined })
-  let found = cursor === null ? undefined : await client.call("GET /v1/emails", { query })
-  for (let looks = 1; looks < MOST_LOOKS && found?.meta.incomplete; looks++) {
-    if (found.data.length > 0) break
-    const further = { ...query, cursor: found.meta.next_cursor ?? undefined }
-    found = await client.call("GET /v1/emails", { query: given(further) })
-  }
-  const next = found?.meta.next_cursor ?? null
-  cursors.set(filter.text, next)
-  const facts = found?.data.map(updateOfEmail) ?? []
-  return { is: "older", facts, more: next !== null, filter: filter.text }
 }

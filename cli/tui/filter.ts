@@ -2,17 +2,17 @@ import { Failure } from "../lib/errors"
 import { duration } from "../lib/time"
 import type { MessageRow } from "./message-rows"
 
-const STATUSES = [
-  ...(["queued", "sending", "sent"] as const),
-  ...(["delivered", "bounced", "complained", "failed"] as const),
-]
+const STATUSES = ["queued", "sending", "sent", "delivered", "failed"] as const
+const OF_EMAIL = ["bounced", "complained"] as const
+const OF_TEXT = ["undelivered", "cancelled", "received"] as const
+const ALL_STATUSES = [...STATUSES, ...OF_EMAIL, ...OF_TEXT]
 
 export interface MessageFilter {
   text: string
   matches(row: MessageRow, now: number): boolean
   /** What the server can be asked for, so that what is not here yet is found too. */
   query: {
-    status?: (typeof STATUSES)[number]
+    status?: (typeof ALL_STATUSES)[number]
     tag?: string
     template_id?: string
     to?: string
@@ -22,6 +22,20 @@ export interface MessageFilter {
 }
 
 export const NO_FILTER: MessageFilter = { text: "", matches: () => true, query: {} }
+
+/** What the list of emails is asked for; undefined where none passes the filter. */
+export function emailQuery({ status, ...query }: MessageFilter["query"]) {
+  const known = [...STATUSES, ...OF_EMAIL].find((one) => one === status)
+  if ((status && !known) || query.to?.startsWith("+")) return undefined
+  return { ...query, status: known }
+}
+
+/** What the list of texts is asked for; undefined where none passes the filter. */
+export function textQuery({ status, template_id, subject, ...query }: MessageFilter["query"]) {
+  const known = [...STATUSES, ...OF_TEXT].find((one) => one === status)
+  if ((status && !known) || template_id || subject || query.to?.includes("@")) return undefined
+  return { ...query, status: known }
+}
 
 type Test = (row: MessageRow, now: number) => boolean
 
@@ -86,8 +100,8 @@ const FIELDS = new Map<string, Field>([
   ["ch", { of: ({ channel }) => (channel === "email" ? [channel, "mail"] : [channel]) }],
 ])
 
-/** An address that looks whole: one that is half typed would find nothing on the server. */
-const ADDRESS = /^[^@*]+@[^@*]+\.[a-z]{2,}$/i
+/** An address or a number that looks whole: one that is half typed would find nothing on the server. */
+const ADDRESS = /^([^@*]+@[^@*]+\.[a-z]{2,}|\+[1-9]\d{6,14})$/i
 
 function fieldWord({ of, asks }: Field, value: string): Word {
   const wanted = pattern(value)
@@ -100,7 +114,7 @@ function fieldWord({ of, asks }: Field, value: string): Word {
 
 function statusWord(value: string): Word | { problem: string } {
   const wanted = value.toLowerCase().split(",").filter(Boolean)
-  const known = STATUSES.filter((status) => wanted.includes(status))
+  const known = ALL_STATUSES.filter((status) => wanted.includes(status))
   const wrong = wanted.find((status) => !known.some((one) => one === status))
   if (wrong !== undefined) return { problem: `there is no status ${wrong}` }
   const [only, ...others] = known

@@ -3,17 +3,13 @@ import { exits, Failure } from "../lib/errors"
 import { follow, serverTime, startAt } from "../lib/feed"
 import { EventStream, type Frame, NoUpgrade } from "../lib/stream"
 import { millis, pause } from "../lib/time"
-import {
-  type ActivityFrame,
-  type RowUpdate,
-  updateOfActivity,
-  updateOfEmail,
-  updateOfEvent,
-} from "./message-rows"
-import { PAGE, readable } from "./reading"
+import { NO_FILTER } from "./filter"
+import { type ActivityFrame, type RowUpdate, updateOfActivity, updateOfEvent } from "./message-rows"
+import { newestMessages } from "./older-messages"
+import { readable } from "./reading"
 import type { MonitorStore } from "./store"
 
-const TYPES = "email.*"
+const TYPES = "email.*,sms.*"
 
 /** So long it is asked again and again before the socket is tried once more. */
 const POLLING_MILLISECONDS = 30_000
@@ -44,7 +40,7 @@ export async function firstCursor(
 
 /**
  * Brings what happens to the store until `stop`: over the socket; where none gets through, by asking
- * the event feed; where a key may not read events, by reading the newest emails. After an interruption
+ * the event feed; where a key may not read events, by reading the newest messages. After an interruption
  * it goes on behind the last event that was heard, so nothing is missed.
  */
 export async function followNews(
@@ -117,9 +113,9 @@ async function poll(follower: Follower, until: number): Promise<void> {
 
 async function readNewest({ client, store, stop }: Follower, until: number): Promise<void> {
   while (!stop.aborted && millis() < until) {
-    const { data } = await client.call("GET /v1/emails", { query: PAGE })
+    const facts = await newestMessages(client, NO_FILTER)
     store.dispatch({ is: "known", of: { link: "polling" } })
-    store.facts(data.map(updateOfEmail))
+    store.facts(facts)
     await pause(REPEAT_MILLISECONDS)
   }
 }

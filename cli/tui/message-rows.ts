@@ -1,5 +1,6 @@
 import type { Components } from "../../src/client/components"
 import { isHeld } from "../lib/email-text"
+import { personOf } from "../lib/sms-text"
 import { cleanLine } from "../lib/terminal"
 
 type Email = Omit<Components["EmailSummary"], "updated_at"> & { updated_at?: string }
@@ -56,6 +57,7 @@ const rank: Partial<Record<string, number>> = {
   sending: 1,
   sent: 2,
   delivered: 3,
+  received: 4,
   undelivered: 4,
   expired: 4,
   cancelled: 4,
@@ -73,6 +75,12 @@ const told: Partial<Record<string, string>> = {
   "email.soft_bounced": "queued",
   "email.complained": "complained",
   "email.failed": "failed",
+  "sms.queued": "queued",
+  "sms.sent": "sent",
+  "sms.delivered": "delivered",
+  "sms.undelivered": "undelivered",
+  "sms.failed": "failed",
+  "sms.received": "received",
 }
 
 export function updateOfEmail(email: Email): RowUpdate {
@@ -96,23 +104,45 @@ export function updateOfEmail(email: Email): RowUpdate {
 const waitsUntil = ({ scheduled_at, last_event }: Email): number | null =>
   scheduled_at && !last_event ? timeOf(scheduled_at) : null
 
-/** Undefined for events that are not about a message that was sent: those of `belfry trigger` too. */
+/** The list of texts says neither why nor how often. */
+export const updateOfText = (text: Components["SmsSummary"]): RowUpdate => ({
+  id: clean(text.id),
+  at: timeOf(text.sent_at ?? text.created_at),
+  created_at: timeOf(text.created_at),
+  channel: "sms",
+  to: clean(personOf(text)),
+  subject: clean(text.body),
+  status: clean(text.status),
+})
+
+/** Undefined for events that are not about a message: those of `belfry trigger` too. */
 export function updateOfEvent({ type, data, created_at }: EventEnvelope): RowUpdate | undefined {
-  const { message_id, recipient_email, subject, tags, bounce_subtype } = data
-  if (!type.startsWith("email.") || type === "email.received") return undefined
-  if (typeof message_id !== "string" || data.simulated === true) return undefined
+  const channel = type.startsWith("sms.") ? "sms" : "email"
+  if (!type.startsWith(`${channel}.`) || type === "email.received") return undefined
+  const id = channel === "sms" ? data.sms_message_id : data.message_id
+  if (typeof id !== "string" || data.simulated === true) return undefined
+  const { tags, bounce_subtype } = data
   const status = told[type]
+  const to = channel === "sms" ? personIn(type, data) : data.recipient_email
+  const subject = channel === "sms" ? data.body : data.subject
   return {
-    id: clean(message_id),
+    id: clean(id),
     at: timeOf(typeof data.timestamp === "string" ? data.timestamp : created_at),
-    channel: "email",
-    ...(typeof recipient_email === "string" ? { to: clean(recipient_email) } : {}),
+    channel,
+    ...(typeof to === "string" ? { to: clean(to) } : {}),
     ...(typeof subject === "string" ? { subject: clean(subject) } : {}),
     ...(Array.isArray(tags) ? { tags: tagsOf(tags) } : {}),
     ...(status === undefined ? {} : { status }),
     ...(typeof bounce_subtype === "string" ? { status_reason: clean(bounce_subtype) } : {}),
   }
 }
+
+const personIn = (type: string, { to, from }: EventEnvelope["data"]): string =>
+  personOf({
+    direction: type === "sms.received" ? "inbound" : "outbound",
+    to: String(to ?? ""),
+    from: String(from ?? ""),
+  })
 
 export const updateOfActivity = (activity: ActivityFrame): RowUpdate => ({
   id: clean(activity.id),
@@ -162,7 +192,7 @@ export function mergeUpdates(
   for (const fact of facts) {
     const at = positionOf(next, fact.id)
     const known = next[at]?.id === fact.id ? next[at] : fresh.get(fact.id)
-    const before = known ?? begun(fact, are_news)
+    const before = known ?? begun(fact, are_news && fact.status !== "received")
     const after = merged(before, fact)
     if (!known && after.is_new) counts.added += 1
     if (after.is_new) count(counts, before.status, after.status)

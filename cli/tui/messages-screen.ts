@@ -10,6 +10,7 @@ import {
   trackingText,
 } from "../lib/email-text"
 import { reportLines } from "../lib/inbound-text"
+import { smsText } from "../lib/sms-text"
 import { cleanLine, cleanText, type Paint } from "../lib/terminal"
 import { age, clockSecond, clockTime, tookText } from "../lib/time"
 import { type MessageFilter, NO_FILTER } from "./filter"
@@ -23,6 +24,7 @@ import {
   type Key,
   type ListForm,
   type MessageParts,
+  type Opening,
   type Screen,
   type State,
   type StateStep,
@@ -148,6 +150,7 @@ const isScheduled = ({ status, scheduled_at }: MessageRow, now: number): boolean
 const resend = action("r", "resend", "send this message again (asks first)", (state) => {
   const row = chosen(state, "messages")
   if (!row) return step(state)
+  if (row.channel !== "email") return said(state, "only an email can be sent again")
   const due = isScheduled(row, state.now) ? age(iso(row.scheduled_at ?? 0), state.now) : undefined
   const text =
     due === undefined
@@ -164,12 +167,11 @@ const cancel = {
     if (!row) return step(state)
     if (row.status !== "queued")
       return said(state, `only a queued message can be cancelled; this one is ${row.status}`)
-    const input = { params: { email_id: row.id } }
-    const asked = change(
-      "POST /v1/emails/{email_id}/cancel",
-      input,
-      () => `cancelled ${nameOf(row)}`,
-    )
+    const done = () => `cancelled ${nameOf(row)}`
+    const asked =
+      row.channel === "sms"
+        ? change("POST /v1/sms/{sms_id}/cancel", { params: { sms_id: row.id } }, done)
+        : change("POST /v1/emails/{email_id}/cancel", { params: { email_id: row.id } }, done)
     return ask(state, `Cancel ${nameOf(row)} to ${row.to}? It will not be sent.`, asked)
   }),
   short: "", // the line of keys is full
@@ -219,7 +221,8 @@ export function messageText(
   _: number,
   tab: Tab,
 ): string | undefined {
-  const { email, attempts = [], reports = [], raw, content, events, tracking } = parts
+  const { email, sms, attempts = [], reports = [], raw, content, events, tracking } = parts
+  if (sms) return textOf(sms, tab, paint)
   switch (tab) {
     case "Timeline": {
       if (!email) return undefined
@@ -238,6 +241,12 @@ export function messageText(
     case "Tracking":
       return tracking && trackingText(tracking, paint)
   }
+}
+
+/** A text is short: one request brings all of it, and it has neither headers nor links. */
+function textOf(sms: Components["Sms"], tab: Tab, paint: Paint): string {
+  if (tab === "Timeline" || tab === "Events") return smsText(sms, paint)
+  return tab === "Text" ? wholeText(sms.body, paint) : paint.dim("a text has none")
 }
 
 /** What a receiving server reported afterwards (RFC 3464). */
@@ -268,10 +277,10 @@ function wholeText(found: string | null | undefined, paint: Paint): string {
   return cleanText(found.slice(0, SHOWN_CHARACTERS)) + more
 }
 
-async function partsOf(
-  client: Client,
-  { id, tab }: { id: string; tab: Tab },
-): Promise<MessageParts> {
+async function partsOf(client: Client, { id, of, tab }: Opening): Promise<MessageParts> {
+  if (of === "sms") {
+    return { sms: (await client.call("GET /v1/sms/{sms_id}", { params: { sms_id: id } })).data }
+  }
   const input = { params: { email_id: id } }
   switch (tab) {
     case "Timeline": {
@@ -307,10 +316,17 @@ async function reportsOn(client: Client, { id, thread_id, timeline }: Components
 }
 
 export const messagesScreen: Screen = {
-  // Which template a mail was made from, no event tells.
-  loads({ messages: { filter }, details }) {
-    const is_of_template = filter.query.template_id !== undefined && !details.messages
-    return is_of_template ? [{ do: "load_newest", filter }] : []
+  // No event tells which template a mail was made from, nor what a text says.
+  loads({ messages: { filter, rows }, details }) {
+    if (details.messages) return []
+    const is_of_template = filter.query.template_id !== undefined
+    const is_untold = rows
+      .slice(0, PAGE.per_page)
+      .some(({ channel, subject, is_new }) => channel === "sms" && subject === "" && is_new)
+    return [
+      ...(is_of_template ? [{ do: "load_newest" as const, filter }] : []),
+      ...(is_untold ? [{ do: "load_newest" as const, filter: NO_FILTER }] : []),
+    ]
   },
   info,
   lists: { messages },

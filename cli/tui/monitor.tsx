@@ -69,7 +69,7 @@ export const open: Action<object> = async (context) => {
   }
   if (environment.TERM === "dumb") {
     const { tail } = await import("../commands/events")
-    return await tail(context, { event: ["email.*"] })
+    return await tail(context, { event: ["email.*", "sms.*"] })
   }
   let onHeaders = (_: Headers) => {}
   const client = context.client(undefined, {}, (headers) => onHeaders(headers))

@@ -66,6 +66,8 @@ export interface ListState<Row> {
 
 export interface MessageParts {
   email?: Components["Email"]
+  /** In the place of all others, of a message of the channel `sms`. */
+  sms?: Components["Sms"]
   attempts?: Components["EmailAttempt"][]
   events?: Components["EmailEvents"]
   tracking?: Components["EmailTracking"]
@@ -95,7 +97,7 @@ export interface Opened {
 export interface Detail<Found = object> {
   /** Of a subscriber its external id, as it was typed, or its id. */
   id: string
-  /** The endpoint of a delivery. */
+  /** The endpoint of a delivery; the channel of a message that is no email. */
   of: string | null
   tab: Tab
   /** Of the first line that is seen. */

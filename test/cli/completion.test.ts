@@ -109,6 +109,7 @@ test("every flag that takes one of a few words offers them", () => {
     new Set([
       "show only this status code or class: 404, 4xx",
       "kind of the mail, which its recipient can unsubscribe from",
+      "kind of the text, which its recipient can unsubscribe from",
       "show only emails of this category",
       "ask for messages of this category",
     ]),

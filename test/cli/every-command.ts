@@ -6,6 +6,7 @@ import { email, FakeApi, ID, received } from "./fake-api"
 import { ACCOUNT, session } from "./signed-in"
 
 const PERSON = "0199a1c2-0000-7000-8000-000000000002"
+const AT = "2026-11-21T10:30:00.000Z"
 const TOKEN = "belfry_invitation_1"
 
 /** A folder with one template that the server has, and two words for it alone. */
@@ -43,6 +44,16 @@ export const calls: Record<string, string[]> = {
   "emails cancel": [ID],
   "emails resend": [ID, "--to", "x@b.c"],
   "emails reschedule": [ID, "in 10 min"],
+  "sms send": ["+14155550100", "hi", "--tag", "t", "--max-segments", "2", "--wait"],
+  "sms batch": ["-"],
+  "sms list": [
+    ...["--status", "sent", "--to", "+14155550100", "--direction", "outbound", "--tag", "t"],
+    ...["--since", "1h", "--until", "1m", "--limit", "3"],
+  ],
+  "sms get": [ID],
+  "sms explain": [ID],
+  "sms cancel": [ID],
+  "sms segments": ["hi"],
   "scheduled list": ["--channel", "email", "--status", "queued", "--limit", "2"],
   "scheduled get": [ID],
   "scheduled cancel": [ID],
@@ -340,6 +351,7 @@ export function everything(): FakeApi {
   answerQueues(api)
   answerReputation(api)
   answerMail(api)
+  answerTexts(api)
   answerInbound(api)
   answerPreferences(api)
   answerCategories(api)
@@ -356,6 +368,23 @@ export function everything(): FakeApi {
   answerPeople(api)
   answerMe(api)
   return api
+}
+
+function answerTexts(api: FakeApi): void {
+  const sms = {
+    ...{ id: ID, to: "+14155550100", from: null, body: "hi", encoding: "gsm7", segments: 1 },
+    ...{ status: "delivered", status_reason: null, direction: "outbound", tags: [] },
+    ...{ error: null, price: null, timeline: [], scheduled_at: null, created_at: AT },
+  }
+  api.data("POST /v1/sms", { ...sms, status: "queued" })
+  api.data("POST /v1/sms/batch", { total: 1, succeeded: 1, failed: 0, results: [] })
+  api.data("GET /v1/sms", [sms])
+  api.data(`GET /v1/sms/${ID}`, sms)
+  api.data(`POST /v1/sms/${ID}/cancel`, { ...sms, status: "cancelled" })
+  const told = { verdict: "delivered", summary: "The text was delivered.", steps: [] }
+  api.data(`GET /v1/sms/${ID}/explain`, { sms_id: ID, ...told })
+  const inspection = { encoding: "gsm7", segments: 1, characters: 2, per_segment: 160 }
+  api.data("POST /v1/sms/segments", { ...inspection, offending: [], gsm7_suggestion: null })
 }
 
 function answerMail(api: FakeApi): void {

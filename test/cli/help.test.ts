@@ -136,7 +136,7 @@ test("the root's help has every command in one of its groups, and commands befor
   for (const { name } of createProgram().commands.map((one) => ({ name: one.name() }))) {
     expect(text.match(new RegExp(`^  ${name}( |$)`, "gm"))).toHaveLength(1)
   }
-  expect(text.indexOf("\nRun a server:")).toBeLessThan(text.indexOf("\nSend and read mail:"))
+  expect(text.indexOf("\nRun a server:")).toBeLessThan(text.indexOf("\nSend and read messages:"))
   expect(text.indexOf("\nHelp:")).toBeLessThan(text.indexOf("\nGlobal options:"))
 })
 

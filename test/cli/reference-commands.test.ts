@@ -20,6 +20,7 @@ const PASSWORD = "Correct-Horse-7"
 /** The files that the lines name. */
 const FOLDER = freshHome()
 writeFileSync(join(FOLDER, "messages.json"), '[{"to": "a@b.c"}]')
+writeFileSync(join(FOLDER, "texts.json"), '[{"to": "+14155550100", "body": "hi"}]')
 writeFileSync(join(FOLDER, "people.csv"), "Id,Email\nuser-42,a@b.c\n")
 writeFileSync(join(FOLDER, "bounced.txt"), "a@b.c\n")
 writeFileSync(join(FOLDER, "receipt.html"), "<p>Hi</p>\n")

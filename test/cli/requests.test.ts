@@ -19,7 +19,7 @@ const { access_token, refresh_token } = session()
 const secrets = [KEY, PASSWORD, ACCESS_TOKEN, REFRESH_TOKEN, access_token, refresh_token]
 
 const query_names = `
-  action actor_id address after batch_id before category channel created_after created_before cursor diagnostic domain
+  action actor_id address after batch_id before category channel created_after created_before cursor diagnostic direction domain
   email event_id event_type external_id extract force format forward from key_id kind limit locale origin path per_page
   period phone project_id reason request_id search since status subject tag target_type template_id thread_id
   timeout to topic types version window`
@@ -37,6 +37,7 @@ function doers(command: Command, before = ""): string[] {
 /** What stdin holds where it is no password. */
 const INPUT: Record<string, string> = {
   "emails batch": '[{"to":"a@b.c"}]',
+  "sms batch": '[{"to":"+14155550100","body":"hi"}]',
   "suppressions import": "a@b.c\n",
 }
 

@@ -9,6 +9,7 @@ setDefaultTimeout(90_000)
 const NAMES = [
   "start",
   "send",
+  "text",
   "webhook",
   "template",
   "submission",

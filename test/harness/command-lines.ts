@@ -31,6 +31,7 @@ export const BY_HAND: Readonly<Record<string, string>> = {
   "POST /v1/emails":
     'emails send --from hello@mailbox.test --to ann@mailbox.test --subject "Your receipt" --text "Thank you."',
   "POST /v1/emails/batch": "emails batch messages.json",
+  "POST /v1/sms/batch": "sms batch texts.json",
   "GET /v1/emails/{email_id}/events": `emails events ${ID}`,
   "GET /v1/emails/{email_id}/content": `emails content ${ID}`,
   "GET /v1/emails/{email_id}/raw": `emails raw ${ID} > mail.eml`,
