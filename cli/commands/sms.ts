@@ -112,4 +112,8 @@ export const smsRows = [
     input: (_, [text]) => textIn(text),
     shown: segmentsText,
   }),
+  row("stats", "GET /v1/sms/stats", {
+    about: "count the texts of a month by status and provider",
+    example: ["", "--period 2026-11"],
+  }),
 ]

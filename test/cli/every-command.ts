@@ -54,6 +54,7 @@ export const calls: Record<string, string[]> = {
   "sms explain": [ID],
   "sms cancel": [ID],
   "sms segments": ["hi"],
+  "sms stats": ["--period", "2026-11"],
   "scheduled list": ["--channel", "email", "--status", "queued", "--limit", "2"],
   "scheduled get": [ID],
   "scheduled cancel": [ID],
@@ -385,6 +386,8 @@ function answerTexts(api: FakeApi): void {
   api.data(`GET /v1/sms/${ID}/explain`, { sms_id: ID, ...told })
   const inspection = { encoding: "gsm7", segments: 1, characters: 2, per_segment: 160 }
   api.data("POST /v1/sms/segments", { ...inspection, offending: [], gsm7_suggestion: null })
+  const none = { by_status: {}, by_provider: {} }
+  api.data("GET /v1/sms/stats", { period: "2026-11", total: 0, segments: 0, ...none })
 }
 
 function answerMail(api: FakeApi): void {

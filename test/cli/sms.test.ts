@@ -79,8 +79,11 @@ test("a batch tells what was refused, and a wrong number is told with its flag",
   expect((await ask(["sms", "send", "+14155550100"])).exit).toBe(2)
 })
 
-test("segments are counted without sending", async () => {
+test("segments are counted without sending, and the month has its sums", async () => {
   const counted = await json<object>(["sms", "segments", "-"], `${"“Hi” ".repeat(20)}\n`)
   expect(counted).toMatchObject({ encoding: "ucs2", segments: 2, per_segment: 67 })
   expect(counted).toMatchObject({ gsm7_suggestion: '"Hi" '.repeat(20) })
+  const stats = await json<{ total: number; segments: number }>(["sms", "stats"])
+  expect(stats.total).toBeGreaterThan(0)
+  expect(stats.segments).toBeGreaterThanOrEqual(stats.total)
 })

@@ -86,6 +86,7 @@ export const commandLines: Readonly<Record<string, string>> = {
   "GET /v1/settings": "belfry settings get",
   "GET /v1/setup": "belfry setup https://mail.example.test --email ann@example.test",
   "GET /v1/sms": "belfry sms list --direction inbound",
+  "GET /v1/sms/stats": "belfry sms stats",
   "GET /v1/sms/{sms_id}": "belfry sms get 0199a1c2-0000-7000-8000-000000000001",
   "GET /v1/sms/{sms_id}/explain": "belfry sms explain 0199a1c2-0000-7000-8000-000000000001",
   "GET /v1/subscribers": "belfry subscribers list --search ann",
