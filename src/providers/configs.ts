@@ -260,7 +260,7 @@ export function toResponse(
 
 /**
  * The instance's own provider as a project sees it that has no other, and only while it has trouble:
- * whose mail waits has to see why. What the operator has set up stays theirs.
+ * whose messages wait has to see why. What the operator has set up stays theirs.
  */
 export function instanceResponse(
   row: ConfigRow | undefined,

@@ -61,7 +61,7 @@ interface KnownTrouble {
  * What messages find out about the providers that deliver them. A refused login pauses a provider
  * for all nodes, in the database. For other trouble this process logs its begin, its end, and one
  * line a minute in between. Where a provider can be asked without a message it is, so that the end
- * shows also while no mail is sent. Trouble that comes and goes is logged once a minute at most.
+ * shows also while no message is sent. Trouble that comes and goes is logged once a minute at most.
  */
 export class ProviderMonitor {
   readonly #parts: MonitorParts

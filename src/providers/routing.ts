@@ -49,7 +49,7 @@ export const isUsable = (rows: ConfigRow[]): boolean =>
 export const isOwn = ([first]: ConfigRow[]): boolean =>
   first === undefined || first.project_id === INSTANCE
 
-/** The provider that a project asks first; null where that is the instance's own. For accepting mail. */
+/** The provider that a project asks first; null where that is the instance's own. For accepting messages. */
 export async function firstProvider(
   db: Reader,
   kind: ProviderKind,
