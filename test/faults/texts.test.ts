@@ -14,6 +14,10 @@ const PER_PERMIT = 2
 /** At the gateways, so that some are on their way at any moment. */
 const DELAY_MS = 30
 
+/** What the dead server had sent is read by the gateways. */
+const SETTLED_MS = 200
+const DRAIN_DEADLINE_MS = 300_000
+
 /** By the last digit of the number. */
 const STEPS: readonly GatewayStep[] = [
   "take",
@@ -28,7 +32,11 @@ const STEPS: readonly GatewayStep[] = [
   "close after the answer",
 ]
 
-const stepFor = (to: string): GatewayStep => STEPS[Number(to.at(-1))] ?? "take"
+/** Few hang: a provider that hangs gets two texts at a time, and each of them waits for 15 seconds. */
+function stepFor(to: string): GatewayStep {
+  const step = STEPS[Number(to.at(-1))] ?? "take"
+  return step === "hang" && Number(to) % 50 !== 6 ? "take" : step
+}
 
 /** Steps that leave open whether the text goes out. */
 const UNKNOWN: readonly GatewayStep[] = ["hang", "close before the answer"]
@@ -87,12 +95,13 @@ test(`${sizes.faulty_texts} texts while the first provider does everything wrong
     await until("some texts are at the gateways", () => first.receipts.length > half / 2)
     server.kill("SIGKILL")
     await server.exited
+    await Bun.sleep(SETTLED_MS)
   }
   first.round = 1
   second.round = 1
   await using server = await startServe(options)
   await Promise.all(wanted.slice(half).map((to) => send(server, to)))
-  await until("every text has ended", () => ended(home), 120_000)
+  await until("every text has ended", () => ended(home), DRAIN_DEADLINE_MS)
   judge(textsIn(home), [...first.taken(), ...second.taken()], wanted)
 
   // Nobody listens any more: the second one gets what comes now.
@@ -139,7 +148,9 @@ function judge(texts: Text[], taken: Taken[], wanted: string[]) {
   )
   const doubled = [...copies.values()].filter((list) => list.length > 1)
   // What left twice was in flight at the kill: once before it, and once after it.
-  for (const list of doubled) expect(list.map(({ round }) => round)).toEqual([0, 1])
+  for (const list of doubled) {
+    expect({ list, rounds: list.map(({ round }) => round) }).toEqual({ list, rounds: [0, 1] })
+  }
   expect(doubled.length).toBeLessThanOrEqual(PER_PERMIT * IN_FLIGHT)
 
   for (const { to, status, status_reason } of texts) {
