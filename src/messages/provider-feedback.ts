@@ -4,7 +4,12 @@ import { log } from "../core/log"
 import type { JobHandler, JobResult } from "../jobs/jobs"
 import { ageSeconds } from "../jobs/work-rows"
 import { comparable } from "../lib/address"
-import { INSTANCE_NAME, messageFor, type ProviderFeedback } from "../providers/callbacks"
+import {
+  INSTANCE_NAME,
+  messageFor,
+  type ProviderFeedback,
+  recipientOf,
+} from "../providers/callbacks"
 import type { ProviderNotice, ReceivedText } from "../providers/provider"
 import { rowById } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
@@ -75,16 +80,18 @@ function factsOf(
 ): (StatusChange & { type: Status })[] {
   const known = new Map(recipients.map(addressOf).map((one) => [comparable(one), one]))
   const [first] = known.values()
-  return notices.flatMap(({ recipient: told, type: said, ...notice }) => {
-    const address = told === undefined ? first : known.get(comparable(told))
+  return notices.flatMap((notice) => {
+    const { type: said, recipient: _, ...telling } = notice
+    const recipient = recipientOf(notice)
+    const address = recipient === undefined ? first : known.get(comparable(recipient))
     if (address === undefined) return []
-    const { smtp_code = null, enhanced_code = null, response, ...more } = notice
+    const { smtp_code = null, enhanced_code = null, response, ...more } = telling
     const { provider_code, price, ...fact } = more
     const codes = { smtp_code, enhanced_code, response, mx: null, tls: null }
     const detail = { ...codes, ...(provider_code && { provider_code }), ...(price && { price }) }
     const type = said === "opted_out" ? "failed" : said
     const opted_out = said === "opted_out" && { opted_out: true as const }
-    const error = BAD.has(type) && { error: { code: "provider_error", message: wordsOf(notice) } }
+    const error = BAD.has(type) && { error: { code: "provider_error", message: wordsOf(telling) } }
     return [{ ...fact, type, address, detail, ...error, ...opted_out }]
   })
 }

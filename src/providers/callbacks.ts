@@ -5,7 +5,13 @@ import { now } from "../core/time"
 import type { JobKind } from "../jobs/jobs"
 import { newRowInserter } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
-import { channelOf, type OutgoingMessage, type ProviderKind, type ProviderReport } from "./provider"
+import {
+  channelOf,
+  type OutgoingMessage,
+  type ProviderKind,
+  type ProviderNotice,
+  type ProviderReport,
+} from "./provider"
 import { type ConfigRow, INSTANCE, providerConfigs, providerReceipts } from "./tables"
 
 /** How the instance's own provider is called where people read it. */
@@ -36,6 +42,15 @@ export const callbackUrlOf = (
 
 export const callbackHash = (token: string): string =>
   new Bun.CryptoHasher("sha256").update(token).digest("hex")
+
+/** As jobs name the recipient that were queued before an upgrade to this version. */
+interface EarlierNotice {
+  recipient_email?: string
+}
+
+/** The address as the provider writes it; undefined: the only recipient of the message. */
+export const recipientOf = (notice: ProviderNotice): string | undefined =>
+  notice.recipient ?? (notice as EarlierNotice).recipient_email
 
 const TOKEN = /^[A-Za-z0-9_-]{43}$/
 
