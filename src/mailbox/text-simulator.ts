@@ -14,6 +14,8 @@ import { keep, type NewMailboxMail } from "./mailbox"
 /** Of the addresses that stand for numbers. */
 const TEXT_DOMAIN = `sms.${MAILBOX_DOMAIN}`
 
+const NOT_TAKEN = "The carrier refused the text."
+
 /** Characters of a text that its mail shows as the subject. */
 const SUBJECT_LENGTH = 60
 
@@ -41,7 +43,7 @@ export const textSimulator = (store: Store, has_mailbox: boolean): TextSimulator
 function reportOf({ project_id, message_id }: OutgoingText, { type, received }: SimulatedReport) {
   return {
     ...{ config_id: INSTANCE, provider: "log", project_id, message_id },
-    notices: type ? [{ type, response: null }] : [],
+    notices: type ? [{ type, response: type === "undelivered" ? NOT_TAKEN : null }] : [],
     ...(received && { received }),
   }
 }

@@ -296,7 +296,7 @@ function attempt({ attempts: tried }: MessageFacts): ExplainedStep[] {
 function outcome({ message }: MessageFacts): ExplainedStep[] {
   const { status, status_reason, error, updated_at } = message
   const reason = status_reason ? ` (${status_reason})` : ""
-  const why = error?.message ? ` ${error.message}` : ""
+  const why = error?.message && error.message !== status_reason ? ` ${error.message}` : ""
   const detail = `It is ${status}${reason}.${why}`
   return [[status, outcomeOf(status, isOpen(status)), detail, updated_at]]
 }
@@ -327,7 +327,7 @@ function summaryOf({ message, attempts: tried }: MessageFacts, noun: string): st
   const times = tried.length === 1 ? "1 attempt" : `${tried.length} attempts`
   if (ENDED_WELL.has(status)) return `${it} was ${status} after ${times}.`
   const response = tried.at(-1)?.response
-  const why = status_reason ? `, because of ${status_reason}` : ""
+  const why = status_reason ? `, because of ${status_reason.replace(/\.$/, "")}` : ""
   return `${it} ended ${status}${why}.${response ? ` The last answer was: ${response}` : ""}`
 }
 

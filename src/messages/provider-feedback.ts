@@ -99,4 +99,4 @@ function factsOf(
 const BAD = new Set<Status>(["failed", "bounced", "undelivered"])
 
 const wordsOf = ({ response, bounce_subtype, provider_code }: Omit<ProviderNotice, "type">) =>
-  response ?? bounce_subtype ?? provider_code ?? ""
+  response ?? bounce_subtype ?? provider_code ?? "no reason was given"

@@ -57,7 +57,7 @@ export async function prepare(
   const of = { project_id, channel: "sms" } as const
   const known = suppressions ?? (await suppressionsOf(read, of, () => [{ email: to }]))
   if (!isBlocked(audience)) refuseSuppressed(known, { email: to }, { category })
-  const message = newText({
+  return newText({
     ...origin,
     ...{ account_id, project_id, api_key_id, sandbox, to, body, category, scheduled_at },
     ...{ tags, metadata, stream: "transactional" as const },
@@ -68,7 +68,6 @@ export async function prepare(
     template_id: used?.id ?? null,
     country: limitedCountry(to, all.rows),
   })
-  return { ...message, country: limitedCountry(to, all.rows) }
 }
 
 function requireShort(body: string, most: number): void {

@@ -56,7 +56,8 @@ export const inlineText = (source: string, locale = "en"): KeyedSources =>
 
 /** What every text has, looked at after it was rendered. Throws 422 `template_render_failed`. */
 export function requireBody(body = ""): string {
-  if (body.trim() !== "" && !isLonger(body, LONGEST_BODY)) return body
+  const reason = body.trim() === "" ? "empty" : isLonger(body, LONGEST_BODY) ? "too_long" : null
+  if (reason === null) return body
   const message = `The rendered text must have 1 to ${LONGEST_BODY} characters.`
-  return fail("template_render_failed", message, { missing: [], reason: "empty", field: "body" })
+  return fail("template_render_failed", message, { missing: [], reason, field: "body" })
 }

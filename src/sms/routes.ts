@@ -4,6 +4,7 @@ import { newId } from "../core/ids"
 import { keepAnswer } from "../http/idempotency"
 import { type Cursors, datesOf, listPage } from "../http/page"
 import { type AnyRoute, type Call, projectRow, route } from "../http/route"
+import { phoneFrom } from "../lib/phone"
 import { inspectText } from "../lib/sms-segments"
 import { accept, entryOf, refuseFrozen, type SendBatcher } from "../messages/accept"
 import { prepareBatch, readBatch, resultsOf, type SendBatch, settled } from "../messages/batch"
@@ -91,7 +92,6 @@ function readRoutes(parts: SmsParts): AnyRoute[] {
       description: "Texts that were sent and texts that came in. Filters can be combined.",
       query: schemas.smsQuery,
       response: schemas.ListedText,
-      errors: ["invalid_phone_number"],
       handle: (call) => list(parts, call),
     }),
     route({
@@ -208,13 +208,18 @@ async function list(
   call: Call<unknown, Static<typeof schemas.smsQuery>>,
 ) {
   const { project_id, query } = call
-  const { status, to, direction, tag } = query
-  const is_inbound = direction === "inbound"
-  const wanted = {
-    ...{ status: status ?? (is_inbound ? "received" : undefined), tag, ...datesOf(query) },
+  const { status, direction, tag } = query
+  // A plus that the query does not escape is a space.
+  const to = query.to && (phoneFrom(query.to) ?? query.to)
+  const is_inbound = direction === "inbound" || (!direction && status === "received")
+  const is_none = is_inbound && status !== undefined && status !== "received"
+  const wanted: MessageListFilter = {
+    ...{ status: is_inbound ? "received" : status, tag, ...datesOf(query) },
     ...(is_inbound ? { from: to } : { to }),
-    ...((direction === "outbound" || (to !== undefined && !is_inbound)) && { is_sent: true }),
-  } as MessageListFilter
+    ...((is_none || direction === "outbound" || (to !== undefined && !is_inbound)) && {
+      is_sent: true,
+    }),
+  }
   return listPage(call, cursors, {
     find: (id) => sms.find(store.read, project_id, id),
     list: (window) => sms.list(store.read, project_id, wanted, window),

@@ -111,7 +111,8 @@ function readNumber(value: unknown, problems: Problems): string {
 
 function readSender(value: unknown, problems: Problems): string | null {
   if (value == null) return null
-  if (typeof value === "string" && value !== "" && isLine(value, LONGEST_SENDER)) return value
+  if (typeof value === "string" && value.trim() !== "" && isLine(value, LONGEST_SENDER))
+    return value
   const hint = `The value must be a number, a short code or a name of 1 to ${LONGEST_SENDER} characters.`
   return problems.add("from", "invalid", hint) ?? null
 }

@@ -34,7 +34,7 @@ const NOT_CONFIGURED =
 export const settingsOf = ({ settings }: Pick<ConfigRow, "settings">): SmsSettings => settings
 
 /** The configuration that takes a text to this number first; undefined where none may. */
-export const firstAllowing = ({ rows }: SmsRouting, to: string) =>
+export const firstAllowing = ({ rows }: Pick<SmsRouting, "rows">, to: string) =>
   rows.find((row) => allows(settingsOf(row), to))
 
 /** The configuration that takes a text to this number first. Throws 422, reason `country_not_allowed`. */

@@ -11,7 +11,7 @@ import {
   type MessageView,
 } from "../messages/message-list"
 import { cancelQueued } from "../messages/scheduled"
-import { isOpen, isScheduled, type Message } from "../messages/status-changes"
+import { isScheduled, type Message } from "../messages/status-changes"
 import { messageContents } from "../messages/tables"
 import { routing } from "../providers/routing"
 import { providerReceipts } from "../providers/tables"
@@ -19,7 +19,7 @@ import type { ListWindow } from "../store/rows"
 import type { Reader, Store } from "../store/store"
 import type { TextContent } from "./prepare"
 import { ListedText, Text } from "./schemas"
-import { LOG } from "./sms-routing"
+import { firstAllowing, LOG } from "./sms-routing"
 
 /** A text of the project, or 404: an absent one and a foreign one answer alike. */
 export const find = async (db: Reader, project_id: string, id: string): Promise<Message> =>
@@ -58,7 +58,7 @@ export async function get(db: Reader, project_id: string, id: string) {
     price: lastPrice(story),
     is_test: await isTest(db, message),
     in_reply_to: envelope?.sms?.in_reply_to ?? null,
-    queued_at: isScheduled(message) ? null : (message.scheduled_at ?? message.created_at),
+    queued_at: queuedAt(message),
     delivered_at,
     failed_at: is_over ? (message.last_event_at ?? message.updated_at) : null,
     timeline: story.map(({ type, created_at, data, detail }) => ({
@@ -75,6 +75,15 @@ export async function get(db: Reader, project_id: string, id: string) {
 export async function cancel(store: Store, project_id: string, id: string): Promise<void> {
   await find(store.read, project_id, id)
   await cancelQueued(store, (tx) => find(tx, project_id, id), "text", id)
+}
+
+/** Null where its time did not come, and of a text that came in. */
+function queuedAt(message: MessageView): string | null {
+  const { scheduled_at, created_at, updated_at, status } = message
+  if (status === "received") return null
+  if (scheduled_at === null) return created_at
+  const was_cancelled = status === "cancelled" && updated_at < scheduled_at
+  return isScheduled(message) || was_cancelled ? null : scheduled_at
 }
 
 /** As lists show it. The address of the row is the person: a text that came in is from it. */
@@ -117,8 +126,8 @@ const lastPrice = (story: Event[]) =>
 
 /** It went to `log`, or would go there now. */
 async function isTest(db: Reader, message: MessageView): Promise<boolean> {
-  const { sandbox, provider, status, project_id } = message
-  if (sandbox || provider !== null || !isOpen(status)) return sandbox || provider === LOG
-  const [first] = await routing(db, "sms_provider", project_id, { recent: true })
-  return first?.provider === LOG
+  const { sandbox, provider, address, project_id } = message
+  if (sandbox || provider !== null) return sandbox || provider === LOG
+  const rows = await routing(db, "sms_provider", project_id, { recent: true })
+  return firstAllowing({ rows }, address)?.provider === LOG
 }

@@ -21,7 +21,10 @@ export async function textTrial(
     encoding: smsSegments(text).encoding,
   }
   return async (provider) => {
-    if (provider.takes?.(message) === false) throw invalid("to", "country_not_allowed", NOT_ALLOWED)
+    if (provider.takes?.(message) === false) {
+      const reason = "country_not_allowed"
+      throw invalid("to", reason, NOT_ALLOWED, { field: "to", reason })
+    }
     return (await sent(provider, message, "a text")).words
   }
 }

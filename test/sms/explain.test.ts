@@ -1,6 +1,9 @@
 import { expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
 import { newId } from "../../src/core/ids"
 import { secondsFromNow } from "../../src/core/time"
+import { OVER } from "../../src/jobs/work-item"
+import { messages } from "../../src/messages/tables"
 import { explain } from "../../src/sms/explain"
 import { sharedService } from "../harness/shared-service"
 import { addReceived, addText, OURS } from "./texts"
@@ -47,4 +50,18 @@ test("a text that came in says from whom, and a foreign one is not there", async
       status: 404,
     })
   }
+})
+
+test("the reason of a failure is told once, as one sentence", async () => {
+  const project = await service.project()
+  const id = await addText(store, project, { to: ANN })
+  const said = "The number cannot receive texts."
+  const error = { code: "provider_error", message: said, smtp_code: null, enhanced_code: null }
+  const change = { status: "failed", status_reason: said, error, state: OVER } as const
+  await store.tx((tx) => tx.update(messages).set(change).where(eq(messages.id, id)))
+  const { summary, stages } = await told(project.project_id, id)
+  expect(summary).toBe(
+    `The text to ${ANN} ended failed, because of The number cannot receive texts.`,
+  )
+  expect(stages.get("outcome")?.detail).toBe(`It is failed (${said}).`)
 })

@@ -1,6 +1,7 @@
 import type { RetrySchedule } from "../../jobs/work-item"
 import type { ProviderDescriptor } from "../../providers/provider"
 import {
+  allows,
   type OutgoingText,
   type SimulatedReport,
   SMS_SETTINGS,
@@ -81,6 +82,7 @@ export const logProvider: ProviderDescriptor<object, SmsContext, OutgoingText> =
   open: (_, { simulator }, { settings }) => ({
     name: "log",
     schedule: logSchedule,
+    takes: ({ to: [number = ""] }) => allows(settings, number),
     async send(text) {
       const [to = ""] = text.to
       const play = PLAYS[to] ?? DELIVERED

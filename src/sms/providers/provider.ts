@@ -206,7 +206,12 @@ export const SMS_SETTINGS = {
     value: "address",
   },
   per_country_from: {
-    schema: t.Optional(t.Record(t.String({ pattern: PREFIX }), Sender, { maxProperties: 250 })),
+    schema: t.Optional(
+      t.Record(t.String({ pattern: PREFIX }), Sender, {
+        additionalProperties: false,
+        maxProperties: 250,
+      }),
+    ),
     about: 'senders by country prefix, as JSON: {"+43": "+43…"}. They win over `from`',
     value: "json",
   },

@@ -87,3 +87,12 @@ test.each<[string, Partial<OutgoingText>, SmsSettings, string]>([
   const { outcome, taken } = await send("+4915112345678", more, settings)
   expect([outcome.sender, taken[0]?.from]).toEqual([sender, sender])
 })
+
+test("a configuration takes no text to a country that it does not allow", () => {
+  const open = (settings: SmsSettings) =>
+    logProvider.open({}, {} as never, { settings: { ...settings }, callbackUrl: () => undefined })
+  const takes = (settings: SmsSettings) => open(settings).takes?.({ to: ["+43660"] } as never)
+  expect([{}, { allowed_countries: ["+43"] }, { allowed_countries: ["+49"] }].map(takes)).toEqual([
+    ...[true, true, false],
+  ])
+})
