@@ -195,7 +195,10 @@ async function sent(service: TestService, owner: Person, mark: string, here: Ids
   const told = await owner.get(`/v1/emails/${email_id}`, here)
   const later = { ...fields, scheduled_at: secondsFromNow(3600), attachments: [] }
   const { id: scheduled_id } = (await owner.post("/v1/emails", mail(later), here)).body
-  return { email_id, scheduled_id, attachment_id: told.body.data.attachments[0].id }
+  const text = { to: "+4366012345678", body: `${mark} text`, scheduled_at: secondsFromNow(3600) }
+  await owner.post("/v1/providers/sms_provider/config", { provider: "log" }, here)
+  const { id: sms_id } = (await owner.post("/v1/sms", text, here)).body.data
+  return { email_id, scheduled_id, sms_id, attachment_id: told.body.data.attachments[0].id }
 }
 
 async function received({ store }: TestService, home: Home, mark: string): Promise<string> {

@@ -8,6 +8,7 @@ import type {
   SmsSettings,
   TextSimulator,
 } from "../../../src/sms/providers/provider"
+import { providerContract } from "../../contracts/provider"
 
 interface Taken {
   from: string
@@ -95,4 +96,23 @@ test("a configuration takes no text to a country that it does not allow", () => 
   expect([{}, { allowed_countries: ["+43"] }, { allowed_countries: ["+49"] }].map(takes)).toEqual([
     ...[true, true, false],
   ])
+})
+
+providerContract(logProvider as never, async () => {
+  const text = (to: string): OutgoingText => ({
+    ...{ message_id: newId(), project_id: newId(), to: [to], from: null, text: "Ding" },
+    ...{ encoding: "gsm7", attempt: 1 },
+  })
+  const simulator: TextSimulator = { show: async () => {}, report: async () => {} }
+  return {
+    credentials: {},
+    context: { simulator },
+    messages: {
+      accepted: text("+14155550109"),
+      deferred: text("+14155550114"),
+      refused: text("+14155550110"),
+    },
+    success: "sent" as const,
+    [Symbol.asyncDispose]: async () => {},
+  }
 })
