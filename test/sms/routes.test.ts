@@ -4,6 +4,7 @@ import { now, secondsFromNow } from "../../src/core/time"
 import { providerConfigs } from "../../src/providers/tables"
 import type { SmsSettings } from "../../src/sms/providers/provider"
 import { complaints, refusal } from "../harness/client"
+import type { ProjectOptions } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 import { addReceived, addText, OURS } from "./texts"
 
@@ -11,9 +12,13 @@ const service = await sharedService()
 const { store } = service
 const ANN = "+4366012345678"
 
+type Configuration = [provider: string, settings: SmsSettings]
+
+const LOG: Configuration = ["log", {}]
+
 /** A project with these configurations, in their order. */
-async function configured(...wanted: [provider: string, settings: SmsSettings][]) {
-  const project = await service.project()
+async function configured(wanted: Configuration[] = [LOG], options: ProjectOptions = {}) {
+  const project = await service.project(options)
   const { account_id, project_id } = project
   const at = now()
   const rows = wanted.map(([provider, settings], index) => ({
@@ -51,7 +56,7 @@ test("the filters of the list tell what was sent from what came in", async () =>
 })
 
 test("a text says of itself what its send said: whether it is a test, in every status", async () => {
-  const project = await configured(["twilio", { allowed_countries: ["+43"] }], ["log", {}])
+  const project = await configured([["twilio", { allowed_countries: ["+43"] }], LOG])
   const scheduled_at = secondsFromNow(3600)
   for (const [to, is_test] of [
     [ANN, false],
@@ -67,7 +72,7 @@ test("a text says of itself what its send said: whether it is a test, in every s
 })
 
 test("a blank sender and a rendered text that is too long are refused, each with its reason", async () => {
-  const project = await configured(["log", {}])
+  const project = await configured()
   const blank = await project.post("/v1/sms", { to: ANN, body: "Ding", from: "  " })
   expect(complaints(blank)).toEqual(["from"])
   for (const [name, reason] of [
@@ -79,4 +84,29 @@ test("a blank sender and a rendered text that is too long are refused, each with
     expect(refusal(answer)).toEqual([422, "template_render_failed"])
     expect(answer.body.error.details).toEqual({ missing: [], reason, field: "body" })
   }
+})
+
+test("the quota counts segments: a batch takes what has room, and a single one is told what was used", async () => {
+  const project = await configured([LOG], { limits: { sms_per_month: 4 } })
+  const [one, two] = ["x", "x".repeat(161)].map((body) => ({ to: ANN, body }))
+  expect((await project.post("/v1/sms", two)).body.data).toMatchObject({ segments: 2 })
+  const { data } = (await project.post("/v1/sms/batch", { messages: [one, two, one] })).body
+  expect(data).toMatchObject({ total: 3, succeeded: 2, failed: 1 })
+  expect(data.results).toMatchObject([
+    { index: 0, status: "queued", segments: 1 },
+    { index: 1, error: { code: "payment_required", details: { metric: "sms", limit: 4 } } },
+    { index: 2, status: "queued", segments: 1 },
+  ])
+  const late = await project.post("/v1/sms", one)
+  expect(refusal(late)).toEqual([402, "payment_required"])
+  expect(late.body.error.details).toMatchObject({ metric: "sms", used: 4, limit: 4 })
+})
+
+test("a text over the sends of a second waits under the code of its channel", async () => {
+  const project = await configured([LOG], { limits: { sends_per_second: 2 } })
+  const text = { to: ANN, body: "Ding" }
+  expect((await project.post("/v1/sms/batch", { messages: [text, text] })).status).toBe(200)
+  const late = await project.post("/v1/sms", text)
+  expect(refusal(late)).toEqual([429, "rate_limit_exceeded"])
+  expect(late.body.error.details).toMatchObject({ scope: "sends", limit: 2, window_seconds: 1 })
 })

@@ -1,12 +1,14 @@
 import { expect, test } from "bun:test"
+import { Value } from "@sinclair/typebox/value"
 import { newId } from "../../../src/core/ids"
 import type { Outcome } from "../../../src/providers/provider"
 import { logProvider } from "../../../src/sms/providers/log"
-import type {
-  OutgoingText,
-  SimulatedReport,
-  SmsSettings,
-  TextSimulator,
+import {
+  type OutgoingText,
+  type SimulatedReport,
+  SMS_SETTINGS,
+  type SmsSettings,
+  type TextSimulator,
 } from "../../../src/sms/providers/provider"
 import { providerContract } from "../../contracts/provider"
 
@@ -115,4 +117,10 @@ providerContract(logProvider as never, async () => {
     success: "sent" as const,
     [Symbol.asyncDispose]: async () => {},
   }
+})
+
+test("the senders of countries are named by prefixes alone", () => {
+  const { schema } = SMS_SETTINGS.per_country_from
+  const cases = [{}, { "+43": "Acme" }, { "43": "Acme" }, { x: "Acme" }, { "+43": "" }]
+  expect(cases.map((one) => Value.Check(schema, one))).toEqual([true, true, false, false, false])
 })
