@@ -275,6 +275,8 @@ export type NetErrorKind =
 export class NetError extends Error {
   override readonly name = "NetError"
   readonly kind: NetErrorKind
+  /** There was no connection yet: nothing of the request can have left. */
+  readonly unsent?: boolean
 
   constructor(kind: NetErrorKind, message: string, cause?: unknown) {
     super(message, { cause })

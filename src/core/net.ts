@@ -27,6 +27,11 @@ export interface NetRequest extends AddressPolicy {
    * closed, is replaced by a new one. With GET that is always so (RFC 9110 9.2.2).
    */
   repeatable?: boolean | undefined
+  /**
+   * The receiver may get it once at most, and the caller must know whether it left. A GET has a connection of
+   * its own, because Bun repeats what a kept one lost. A host that gave no answer lately is first asked for a connection.
+   */
+  once?: boolean | undefined
   /** How much of the body is kept. The rest is not read. */
   capture_bytes: number
   /**
@@ -67,8 +72,11 @@ export async function request(options: NetRequest): Promise<NetAnswer> {
   const { timeout_ms } = options
   const drop = deadline(timeout_ms, () => end(`no answer in ${timeout_ms} ms`))
   let unwatch = () => {}
+  let unsent = true
   try {
     const address = await addressFor(place, options, stop.signal)
+    if (options.once) await reach(place, address, options.connect_ms ?? CONNECT_MS)
+    unsent = false
     const connect_ms = options.connect_ms ?? CONNECT_MS
     unwatch = watchReach(address, place.port, connect_ms, () => {
       end(`no connection in ${connect_ms} ms`)
@@ -82,7 +90,7 @@ export async function request(options: NetRequest): Promise<NetAnswer> {
     return { status, headers, body, truncated, duration_ms: Math.round(monotonic() - started) }
   } catch (error) {
     stop.abort()
-    throw explained(error, place.url, limit)
+    throw Object.assign(explained(error, place.url, limit), { unsent })
   } finally {
     drop()
     unwatch()
@@ -111,8 +119,8 @@ export async function assertPublic(
   }
 }
 
-/** Places that have answered: a connection to one of them may still be open. */
-const answered = new Set<string>()
+/** Places that have answered, and when: a connection to one of them may still be open. */
+const answered = new Map<string, number>()
 const MOST_REMEMBERED = 10_000
 
 /** A kept connection that is closed shows it within a round trip. */
@@ -124,18 +132,43 @@ const STALE_MS = 1000
  */
 async function send(place: Destination, address: string, options: NetRequest, signal: AbortSignal) {
   const target = pinned(place, address)
-  const there = `${place.protocol}${address} ${place.port}`
+  const there = nameOf(place, address)
   const request = init(place, options, signal)
   const begun = monotonic()
   try {
     const response = await fetch(target, request)
     if (answered.size >= MOST_REMEMBERED) answered.clear()
-    answered.add(there)
+    answered.set(there, monotonic())
     return response
   } catch (error) {
     const stale = answered.has(there) && codeOf(error) === "ECONNRESET"
+    if (options.once) answered.delete(there)
     if (!options.repeatable || !stale || monotonic() - begun > STALE_MS) throw error
     return await fetch(target, { ...request, keepalive: false })
+  }
+}
+
+const nameOf = ({ protocol, port }: Destination, address: string) => `${protocol}${address} ${port}`
+
+const LATELY_MS = 10_000
+
+/** Connects to a place that did not answer lately, and sends nothing. Rejects with NetError. */
+async function reach(place: Destination, address: string, connect_ms: number): Promise<void> {
+  const since = answered.get(nameOf(place, address))
+  if (since !== undefined && monotonic() - since < LATELY_MS) return
+  const { port, url } = place
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const socket = connect({ host: address, port })
+  const drop = deadline(connect_ms, () =>
+    reject(new NetError("timeout", `${url.host}: no connection in ${connect_ms} ms`)),
+  )
+  socket.once("connect", resolve)
+  socket.on("error", reject)
+  try {
+    await promise
+  } finally {
+    drop()
+    socket.destroy()
   }
 }
 
@@ -159,6 +192,7 @@ function init(place: Destination, options: NetRequest, signal: AbortSignal): Bun
     proxy: false,
     signal,
     body,
+    ...(options.once && method === "GET" && { keepalive: false }),
   }
   return protocol === "https:" ? { ...plain, tls } : plain
 }

@@ -6,6 +6,7 @@ import { ageSeconds } from "../jobs/work-rows"
 import { comparable } from "../lib/address"
 import {
   INSTANCE_NAME,
+  mayHaveSent,
   messageFor,
   type ProviderFeedback,
   recipientOf,
@@ -58,14 +59,17 @@ async function find(
   told: ProviderFeedback,
 ): Promise<Message | "unsettled" | undefined> {
   const message = (await findByOurId(db, told)) ?? (await findByReceipt(db, told))
-  if (!message) return undefined
+  if (!message || message.status === "received") return undefined
   return message.recipients.some(({ status }) => isOpen(status)) ? "unsettled" : message
 }
 
-/** A provider of a project names messages of that project alone. */
-async function findByOurId(db: Reader, { message_id, project_id }: ProviderFeedback) {
+/** A configuration of a project names those messages of that project alone that it can have sent. */
+async function findByOurId(db: Reader, told: ProviderFeedback) {
+  const { message_id, project_id, config_id, provider } = told
   if (message_id === undefined || project_id === null || !isUuid(message_id)) return undefined
-  return rowById(db, messages, message_id, eq(messages.project_id, project_id))
+  const row = await rowById(db, messages, message_id, eq(messages.project_id, project_id))
+  if (!row || (row.provider !== null && row.provider !== provider)) return undefined
+  return (await mayHaveSent(db, config_id, row)) ? row : undefined
 }
 
 async function findByReceipt(db: Reader, told: ProviderFeedback) {

@@ -98,7 +98,10 @@ export async function keepReceipt(
   config: Pick<ConfigRow, "id" | "project_id">,
   provider_message_id: string,
 ): Promise<void> {
-  const receipt = { config_id: config.id, project_id, provider_message_id, message_id }
+  const receipt = {
+    ...{ config_id: config.id, project_id, message_id },
+    provider_message_id: keptId(provider_message_id),
+  }
   try {
     await store.tx((tx) => insertReceipt(tx, [{ ...receipt, created_at: now() }]))
   } catch (error) {
@@ -109,11 +112,26 @@ export async function keepReceipt(
 
 const insertReceipt = newRowInserter(providerReceipts, "provider_message_id")
 
+/** Gateways may count what comes in apart from what goes out: then both have the same ids. */
+const RECEIVED = "received "
+
+const MOST_ID = 200
+
+/** No database keeps NUL in a text, and Postgres no long text in an index. */
+const keptId = (id: string) => id.replaceAll("\0", "").slice(0, MOST_ID).toWellFormed()
+
 /** Keeps the provider's id of a message that came in. Returns false for one that was kept before. */
 export async function isFirst(tx: Tx, receipt: typeof providerReceipts.$inferInsert) {
-  const fresh = await insertReceipt(tx, [receipt])
+  const provider_message_id = RECEIVED + keptId(receipt.provider_message_id)
+  const fresh = await insertReceipt(tx, [{ ...receipt, provider_message_id }])
   return fresh.size > 0
 }
+
+/** The provider's own id of a message, by its receipt. */
+export const receiptId = ({
+  provider_message_id: id,
+}: Pick<typeof providerReceipts.$inferSelect, "provider_message_id">): string =>
+  id.startsWith(RECEIVED) ? id.slice(RECEIVED.length) : id
 
 /**
  * The message that the configuration sent under the provider's id or, where the provider gives that back, under
@@ -129,9 +147,24 @@ export async function messageFor(
   const [row] = await rows.where(
     and(
       eq(providerReceipts.config_id, config_id),
-      eq(providerReceipts.provider_message_id, provider_message_id),
+      eq(providerReceipts.provider_message_id, keptId(provider_message_id)),
       project_id === null ? undefined : eq(providerReceipts.project_id, project_id),
     ),
   )
   return row && { id: row.message_id, project_id: row.project_id }
+}
+
+/** Whether the configuration may have sent the message: no other one kept a receipt of it. */
+export async function mayHaveSent(
+  db: Reader,
+  config_id: string,
+  message: { id: string; project_id: string },
+): Promise<boolean> {
+  const kept = db.select({ config_id: providerReceipts.config_id }).from(providerReceipts)
+  const ours = and(
+    eq(providerReceipts.message_id, message.id),
+    eq(providerReceipts.project_id, message.project_id),
+  )
+  const rows = await kept.where(ours)
+  return rows.length === 0 || rows.some((one) => one.config_id === config_id)
 }

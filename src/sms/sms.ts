@@ -13,6 +13,7 @@ import {
 import { cancelQueued } from "../messages/scheduled"
 import { isScheduled, type Message } from "../messages/status-changes"
 import { messageContents } from "../messages/tables"
+import { receiptId } from "../providers/callbacks"
 import { routing } from "../providers/routing"
 import { providerReceipts } from "../providers/tables"
 import type { ListWindow } from "../store/rows"
@@ -118,7 +119,7 @@ async function providerId(db: Reader, message_id: string): Promise<string | null
   const rows = db.select({ provider_message_id }).from(providerReceipts)
   const ours = rows.where(eq(providerReceipts.message_id, message_id))
   const [row] = await ours.orderBy(desc(created_at)).limit(1)
-  return row?.provider_message_id ?? null
+  return row ? receiptId(row) : null
 }
 
 const lastPrice = (story: Event[]) =>

@@ -2,8 +2,9 @@ import { invalid, Problems } from "../core/errors"
 import { newId } from "../core/ids"
 import { readPhone } from "../lib/phone"
 import { smsSegments } from "../lib/sms-segments"
+import { ProviderError } from "../providers/provider"
 import { checked, sent, type Trial, type TrialSubject } from "../providers/try-provider"
-import type { OutgoingText } from "./providers/provider"
+import { type OutgoingText, UNCONFIRMED } from "./providers/provider"
 
 /** Logs in at a provider of texts or, with `to`, sends a text through it, from the sender of its configuration. */
 export async function textTrial(
@@ -25,7 +26,12 @@ export async function textTrial(
       const reason = "country_not_allowed"
       throw invalid("to", reason, NOT_ALLOWED, { field: "to", reason })
     }
-    return (await sent(provider, message, "a text")).words
+    const { words, outcome } = await sent(provider, message, "a text")
+    // Nobody knows whether the text was taken, so it is no success and ends no pause.
+    if (outcome.reason === UNCONFIRMED) {
+      throw new ProviderError("connection", outcome.reply.response ?? UNCONFIRMED)
+    }
+    return words
   }
 }
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test"
-import { listening } from "../../src/core/destination"
+import { listening, type NetError } from "../../src/core/destination"
 import { assertPublic, deadline } from "../../src/core/net"
 import { monotonic } from "../../src/core/time"
 import { cert } from "./certificate"
@@ -175,6 +175,17 @@ describe("a connection that was kept open and is closed meanwhile", () => {
     expect((await get(url, { method: "POST" })).status).toBe(200)
     expect(await refusal(get(url, { method: "POST" }))).toBe("connection")
     expect(asked).toEqual([1, 2])
+  })
+
+  test("is told from one that never was: then nothing left", async () => {
+    const server = raw((socket) => socket.terminate())
+    const closed = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } })
+    closed.stop(true)
+    const unsent = async (port: number) => {
+      const asking = get(`http://127.0.0.1:${port}/`, { method: "POST", once: true })
+      return ((await asking.catch((error) => error)) as NetError).unsent
+    }
+    expect([await unsent(closed.port), await unsent(server.port)]).toEqual([true, false])
   })
 
   test("is no excuse for a server that never answered", async () => {

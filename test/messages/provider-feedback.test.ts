@@ -113,6 +113,18 @@ describe("a message is named", () => {
     expect(await status()).toBe("delivered")
   })
 
+  test("by our id of no text that another configuration or provider sent", async () => {
+    const { id, owner, status } = await sentText()
+    const told = { project_id: owner.project_id, message_id: id, notices: says("delivered") }
+    const config = { id: newId(), project_id: owner.project_id }
+    await keepReceipt(store, { message_id: id, project_id: owner.project_id }, config, "SM2")
+    await tell(store, { ...told, config_id: newId() })
+    await tell(store, { ...told, config_id: config.id, provider: "twilio" })
+    expect(await status()).toBe("sent")
+    await tell(store, { ...told, config_id: config.id })
+    expect(await status()).toBe("delivered")
+  })
+
   test("by our id only within the project of the configuration", async () => {
     const { id, status } = await sentText()
     const { project_id } = await addProject(store)

@@ -110,10 +110,10 @@ const report = (provider: Provider, id: string, status: string): [Fields, Call] 
 
 const statusOf = async (id: string) => (await read(store, id)).status
 
-/** A text that left. */
-async function gone(whose: Home = ours) {
+/** A text that left by this provider. */
+async function gone(provider: Provider, whose: Home = ours) {
   const id = await addText(store, whose)
-  await sent(store, id)
+  await sent(store, id, { provider })
   return id
 }
 
@@ -124,7 +124,7 @@ const toldOf = async (id: string) => {
 
 describe.each(["vonage", "plivo"] as const)("a report of %s", (provider) => {
   test("that repeats is answered each time, and counts once", async () => {
-    const id = await gone()
+    const id = await gone(provider)
     for (const _ of [1, 2, 3]) expect(await call(...report(provider, id, "delivered"))).toBe(200)
     expect(await work()).toBe(0)
     expect(await call(...report(provider, id, "delivered"))).toBe(200)
@@ -133,7 +133,7 @@ describe.each(["vonage", "plivo"] as const)("a report of %s", (provider) => {
   })
 
   test("that comes late, or contradicts the last one, changes nothing", async () => {
-    const id = await gone()
+    const id = await gone(provider)
     for (const status of ["delivered", provider === "vonage" ? "buffered" : "sent", "failed"]) {
       await call(...report(provider, id, status))
       await work()
@@ -148,12 +148,12 @@ describe.each(["vonage", "plivo"] as const)("a report of %s", (provider) => {
     const id = await addText(store, ours)
     expect(await call(...report(provider, id, "delivered"))).toBe(200)
     expect(await work()).toBe(1)
-    await sent(store, id)
+    await sent(store, id, { provider })
     expect([await work(), await statusOf(id)]).toEqual([0, "delivered"])
   })
 
   test("of a text of another project changes nothing there", async () => {
-    const id = await gone(theirs)
+    const id = await gone(provider, theirs)
     expect(await call(...report(provider, id, "failed"))).toBe(200)
     await work()
     expect(await statusOf(id)).toBe("sent")
@@ -170,7 +170,7 @@ describe.each(["vonage", "plivo"] as const)("a report of %s", (provider) => {
     ["at another provider", (url) => ({ url: url.replace(`/${provider}/`, "/twilio/") })],
     ["at another channel", (url) => ({ url: url.replace("/sms/", "/email/") })],
   ])("%s is refused, and nothing is kept", async (_, forged) => {
-    const [fields, asked] = report(provider, await gone(), "delivered")
+    const [fields, asked] = report(provider, await gone(provider), "delivered")
     const url = asked.url ?? ours.callbacks[provider]
     expect(await call(fields, { ...asked, ...forged(url) })).toBe(401)
     expect(await work()).toBe(0)
@@ -198,7 +198,7 @@ describe.each(["vonage", "plivo"] as const)("a report of %s", (provider) => {
 test("reports in any order end once, and only the first end counts", async () => {
   const words = ["accepted", "buffered", "delivered", "expired", "failed", "rejected", "unknown"]
   for (let round = 0; round < sizes.report_orders; round++) {
-    const id = await gone()
+    const id = await gone("vonage")
     const order = Array.from({ length: 5 }, (_, i) => words[(round * 31 + i * i * 7) % 7] ?? "")
     for (const word of order) {
       await call(...report("vonage", id, word))

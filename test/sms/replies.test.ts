@@ -3,6 +3,7 @@ import { and, asc, eq } from "drizzle-orm"
 import { newId } from "../../src/core/ids"
 import { events } from "../../src/events/tables"
 import { messageContents, messages } from "../../src/messages/tables"
+import { keepReceipt } from "../../src/providers/callbacks"
 import { keywordOf } from "../../src/sms/replies"
 import { total } from "../../src/store/counters"
 import { suppress } from "../../src/suppressions/suppressions"
@@ -10,7 +11,7 @@ import { suppressions } from "../../src/suppressions/tables"
 import { movableClock } from "../harness/clock"
 import { addProject } from "../harness/project-rows"
 import { testStore } from "../harness/store"
-import { addText, eventsOf, NUMBER, OURS, sent, typesOf, write } from "./told"
+import { addText, eventsOf, NUMBER, OURS, sent, tell, typesOf, write } from "./told"
 
 const clock = movableClock()
 const base = await testStore()
@@ -82,6 +83,23 @@ describe("a text that came in", () => {
     expect(await arrived(owner)).toHaveLength(2)
     for (const _ of [1, 2]) await write(store, owner, "Hi", { provider_message_id: null })
     expect(await arrived(owner)).toHaveLength(4)
+  })
+
+  test("counts though a text that was sent has the same id at its gateway", async () => {
+    const owner = await addProject(store)
+    const { project_id } = owner
+    const [id, config_id] = [await addText(store, owner), newId()]
+    await sent(store, id)
+    await keepReceipt(store, { message_id: id, project_id }, { id: config_id, project_id }, "7")
+    const long = `\0${"7".repeat(100_000)}`
+    for (const provider_message_id of ["7", "7", long]) {
+      await write(store, owner, "Hi", { provider_message_id }, config_id)
+    }
+    expect(await arrived(owner)).toHaveLength(2)
+    const notices = [{ type: "delivered", response: null } as const]
+    await tell(store, { config_id, project_id, provider_message_id: "7", notices })
+    const [{ status } = {}] = await store.read.select().from(messages).where(eq(messages.id, id))
+    expect(status).toBe("delivered")
   })
 
   test("answers the last text that was sent, for 72 hours", async () => {

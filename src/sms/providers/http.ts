@@ -159,7 +159,7 @@ function gateway({ access, allow_private, settings, callbackUrl }: GatewayOption
       const { method, url, headers, body } = template
       const asked = { method, url: url(values), headers: headers(values), body: body?.(values) }
       const answer = await exchange({ ...asked, allow_private }, (answer, words) =>
-        readAnswer(answer, masked(words, secrets), access),
+        readAnswer(answer, words, access, secrets),
       )
       const is_taken = /^(sent|unconfirmed)$/.test(answer.meaning)
       return textOutcome("http", text, {
@@ -183,9 +183,14 @@ function reachable(access: GatewayAccess, allow_private: readonly string[]): Pro
 
 const LONGEST_SAID = 300
 
-function readAnswer(answer: NetAnswer, words: string, access: GatewayAccess): TextAnswer {
+function readAnswer(
+  answer: NetAnswer,
+  words: string,
+  access: GatewayAccess,
+  secrets: string[],
+): TextAnswer {
   const { status, headers, truncated } = answer
-  const said = `${status} ${words}`
+  const said = `${status} ${masked(words, secrets)}`
     .replace(/[\p{C}\s]+/gu, " ")
     .trim()
     .slice(0, LONGEST_SAID)
@@ -234,13 +239,21 @@ const isGood = (value: unknown) => (typeof value === "string" ? !BAD.test(value)
 
 const SHORTEST_SECRET = 6
 
-/** What the owner wrote as a value, also as a gateway decodes it: passwords and keys are among it. */
+/**
+ * What the owner wrote as a value, also as a gateway decodes it: passwords and keys are among it. Some have
+ * the key in the path of the address, and the usual 404 repeats that.
+ */
 function secretsIn({ url, headers = {}, body = "" }: RequestTemplate): string[] {
+  const paths = url.replace(/^[^:]+:\/\/[^/]*|[?#].*/gs, "").match(/[^/{}]*\d[^/{}]*/g) ?? []
   const values = [...`${url}\n${body}`.matchAll(/(?:=|:\s*")([^&"{}\s]+)/g)].map(
     ([, one]) => one ?? "",
   )
   const words = Object.values(headers).flatMap((value) => value.split(/\s+/))
-  const all = [...values, ...words]
+  const logins = Object.values(headers).flatMap((value) => {
+    const login = /^Basic\s+(\S+)/i.exec(value)?.[1] ?? ""
+    return Buffer.from(login, "base64").toString().split(":")
+  })
+  const all = [...values, ...words, ...paths, ...logins]
   return [...all, ...all.map(decoded)].filter((one) => one.length >= SHORTEST_SECRET)
 }
 

@@ -155,6 +155,7 @@ export async function exchange(
     const answer = await request({
       timeout_ms: TIMEOUT_MS,
       capture_bytes: CAPTURE_BYTES,
+      once: true,
       ...asked,
     })
     return read(answer, new TextDecoder().decode(answer.body))
@@ -168,7 +169,8 @@ const NEVER_CONNECTED =
   /^(ConnectionRefused|FailedToOpenSocket|ECONNREFUSED|EHOSTUNREACH|ENETUNREACH)$/
 
 /** Whether the request may have been on its way. */
-function hasLeft({ kind, cause }: NetError): boolean {
+function hasLeft({ kind, cause, unsent }: NetError): boolean {
+  if (unsent) return false
   if (kind === "timeout") return true
   return kind === "connection" && !NEVER_CONNECTED.test(codeOf(cause) ?? "")
 }

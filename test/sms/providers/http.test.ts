@@ -248,6 +248,42 @@ test("secrets that a gateway repeats are masked, and answers of the API show non
   expect(shown).not.toMatch(/secret|key-of/)
 })
 
+test("the usual words of a 404 do not show a key in the path, nor a login", async () => {
+  using server = gatewayServer(
+    ({ path }) => new Response(`Cannot GET ${path} me s3cret-word`, { status: 404 }),
+  )
+  const url = `${server.url}/bot123:AbCd/send?to={{to}}`
+  const headers = { Authorization: `Basic ${btoa("me:s3cret-word")}` }
+  const { reason } = await open({ url, headers, method: "GET" }).send(textOf())
+  expect(reason).toStartWith("404 Cannot GET /****/send")
+  expect(reason).not.toContain("s3cret-word")
+})
+
+test("an answer that repeats our own words is read all the same", async () => {
+  const answer = Response.json({ message: { id: "7" } })
+  const body = "action=message&to={{to}}"
+  const outcome = await answered(answer, { body, success_path: "message", id_path: "message.id" })
+  expect(outcome).toMatchObject({ status: "sent", provider_message_id: "7" })
+})
+
+test("a gateway that takes a GET and cuts a kept connection is not asked twice", async () => {
+  let asked = 0
+  using server = Bun.listen({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: {
+      data(socket) {
+        if (++asked > 1) socket.terminate()
+        else socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+      },
+    },
+  })
+  const gateway = open({ url: `http://127.0.0.1:${server.port}/?to={{to}}`, method: "GET" })
+  expect((await gateway.send(textOf())).reason).toBeNull()
+  expect((await gateway.send(textOf())).reason).toBe("unconfirmed")
+  expect(asked).toBe(2)
+})
+
 describe("a callback", () => {
   const read = (fields: Record<string, unknown>, access: Partial<Access> = {}, query = "") =>
     httpProvider.callbacks?.read({
