@@ -41,8 +41,10 @@ export function composeSms(
   { templates }: Pick<SendRules, "templates">,
 ) {
   const { settings, store } = ground
-  const concurrency = Math.max(1, Math.ceil(settings["delivery.concurrency"] / 2))
-  const permits = permitsOf(store, "sms", new ConcurrencyLimit(concurrency), concurrency)
+  const concurrency = settings["delivery.concurrency"]
+  // Permits prefetch twice as many messages. A text needs no work before it leaves, so half of them is enough.
+  const half = Math.max(1, Math.ceil(concurrency / 2))
+  const permits = permitsOf(store, "sms", new ConcurrencyLimit(half), half)
   const provider = new Failover<OutgoingText>({
     ...{ store, kind: SMS, providers: open_providers, permits, breaking: FAULTS },
   })

@@ -1,19 +1,15 @@
 /**
  * A gateway that answers as the API of Twilio does, and counts: `text-gateway.ts` prints its address. GET
- * tells how many texts came, and when the last one did. After PUT /hold it answers no text until PUT /go. In
- * a process of its own, as a real one is.
+ * tells how many texts came, and when the last one did. In a process of its own, as a real one is.
  */
 let count = 0
 let at = 0
-let gate: PromiseWithResolvers<void> | undefined
 
 const server = Bun.serve({
   hostname: "127.0.0.1",
   port: 0,
   async fetch(request) {
     if (request.method === "GET") return Response.json({ count, at })
-    if (request.method === "PUT") return turn(request.url.endsWith("/hold"))
-    await gate?.promise
     const form = new URLSearchParams(await request.text())
     count++
     at = Date.now()
@@ -44,12 +40,6 @@ const server = Bun.serve({
     )
   },
 })
-
-function turn(is_held: boolean) {
-  gate?.resolve()
-  gate = is_held ? Promise.withResolvers() : undefined
-  return new Response()
-}
 
 console.log(`http://127.0.0.1:${server.port}`)
 
