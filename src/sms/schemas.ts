@@ -161,7 +161,11 @@ export const smsQuery = pageQuery({
     description:
       "Only texts to this number. With `direction=inbound`: those to this number of ours.",
   }),
-  direction: t.Optional(oneOf("outbound", "inbound")),
+  direction: t.Optional(
+    t.Union([t.Literal("outbound"), t.Literal("inbound")], {
+      description: "Only texts that were sent, or only those that came in.",
+    }),
+  ),
   tag: optionalText({ maxLength: 100 }),
   ...dateFilters,
 })
