@@ -15,6 +15,7 @@ import { addInbound } from "../harness/inbound-rows"
 import { mail, NOBODY } from "../harness/mail"
 import { type Person, person, type Team, team } from "../harness/people"
 import { sharedService } from "../harness/shared-service"
+import { addText } from "../sms/texts"
 import { hook } from "../webhooks/endpoints"
 
 setDefaultTimeout(40_000)
@@ -65,6 +66,7 @@ beforeAll(async () => {
   traveller = await person(service)
   ids.project_id = home.project_id
   for (let at = 0; at < MANY; at++) await more(home.owner, at)
+  for (let at = 0; at < MANY; at++) await addText(store, home, { to: `+43660123456${at}` })
   const attempt = (number: number) => ({
     message_id: ids.email_id ?? "",
     attempt: number,
