@@ -72,7 +72,9 @@ export const templateFields = (texts: string) => ({
       { description: "The same as `template_id` and `variables`." },
     ),
   ),
-  variables: values(`The variables of the template. Without a template, ${texts} are Handlebars.`),
+  variables: values(
+    `The variables of the template. Without a template, they fill the Handlebars of ${texts}.`,
+  ),
   template_data: values("Variables as well. Where both name one, `variables` wins."),
 })
 

@@ -42,7 +42,7 @@ function inOrder(db: Reader, which: ProviderKind, owner: string): Promise<Config
   return db.select().from(providerConfigs).where(ours).orderBy(asc(priority), asc(id))
 }
 
-/** Whether any of these providers can deliver now. */
+/** Whether one of the providers can deliver now. */
 export const isUsable = (rows: ConfigRow[]): boolean =>
   rows.length === 0 || rows.some(({ paused_until }) => paused_until === null)
 

@@ -9,10 +9,9 @@ import type { Envelope, NewMessage } from "../messages/tables"
 import type { Reader } from "../store/store"
 import type { SuppressionRow } from "../suppressions/tables"
 import type { TemplateRendering } from "../templates/rendering"
-import { limitedCountry } from "./limited-country"
 import { renderText } from "./render-text"
 import type { SendText } from "./sms-input"
-import { expectedSender, requireAllowed, smsRouting } from "./sms-routing"
+import { expectedSender, LOG, limitedCountry, requireAllowed, smsRouting } from "./sms-routing"
 
 export interface SmsRules {
   /** Knows the people of each project, its providers, and the numbers that it sends nothing to. */
@@ -35,6 +34,12 @@ export interface TextContent {
   body: string
 }
 
+interface PreparedText {
+  message: NewMessage
+  /** It is for `log`, as things are now. */
+  is_test: boolean
+}
+
 /**
  * Everything that may be refused or must wait before the transaction: provider, country, template, segments,
  * suppression (contract 41).
@@ -43,21 +48,21 @@ export async function prepare(
   text: SendText,
   sender: TextSender,
   { read, templates }: SmsRules,
-): Promise<NewMessage> {
+): Promise<PreparedText> {
   const { caller, suppressions, subscribers, ...origin } = sender
   const { account_id, project_id, key_id: api_key_id, project_settings } = caller
   const { sandbox } = project_settings
   const { to, category, scheduled_at, tags, metadata } = text
   const audience = await findAudience(read, project_id, text, subscribers)
-  const all = await smsRouting(read, { project_id, sandbox })
-  const first = requireAllowed(all, to)
+  const routes = await smsRouting(read, { project_id, sandbox })
+  const first = requireAllowed(routes, to)
   const { body: rendered, used } = await renderText(templates, caller, text, audience.subscriber)
   const body = text.smart_encoding ? (inspectText(rendered).gsm7_suggestion ?? rendered) : rendered
   requireShort(body, text.max_segments)
   const of = { project_id, channel: "sms" } as const
   const known = suppressions ?? (await suppressionsOf(read, of, () => [{ email: to }]))
   if (!isBlocked(audience)) refuseSuppressed(known, { email: to }, { category })
-  return newText({
+  const message = newText({
     ...origin,
     ...{ account_id, project_id, api_key_id, sandbox, to, body, category, scheduled_at },
     ...{ tags, metadata, stream: "transactional" as const },
@@ -66,8 +71,9 @@ export async function prepare(
     subscriber_id: audience.subscriber?.id ?? null,
     envelope: { ...(category !== null && { category }), ...(used && { template: used }) },
     template_id: used?.id ?? null,
-    country: limitedCountry(to, all.rows),
+    country: limitedCountry(routes, to),
   })
+  return { message, is_test: first.provider === LOG }
 }
 
 function requireShort(body: string, most: number): void {

@@ -23,7 +23,7 @@ const MOST_PARTY = 100
 
 type Keyword = NonNullable<ReceivedText["keyword"]>
 
-/** Contract 41. The whole text is one of these. */
+/** A keyword is the whole text (contract 41). */
 const KEYWORDS: ReadonlyMap<string, Keyword> = new Map([
   ...["STOP", "STOPALL", "UNSUBSCRIBE", "CANCEL", "END", "QUIT"].map(
     (word) => [word, "stop"] as const,

@@ -18,7 +18,6 @@ import { prepare, type SmsRules, type TextContent } from "./prepare"
 import * as schemas from "./schemas"
 import * as sms from "./sms"
 import { readSendText, type SendText, SmsInput } from "./sms-input"
-import { firstAllowing, LOG, smsRouting } from "./sms-routing"
 import { stats, statsQuery, TextStats } from "./stats"
 
 const SEND_LIMIT_BYTES = 262_144
@@ -160,10 +159,8 @@ async function sendOne({ store, intake, sms_rules }: SmsParts, call: Call<SendTe
   const { caller, claim, body } = call
   await refuseFrozen(store.read, caller, "sms", 1)
   const origin = { source: "api", batch_id: null, idempotency_key: claim?.key ?? null } as const
-  const message = await prepare(body, { caller, ...origin }, sms_rules)
-  const { project_id, sandbox, address } = message
-  const all = await smsRouting(store.read, { project_id, sandbox })
-  const answer = replyTo(message, firstAllowing(all, address)?.provider === LOG)
+  const { message, is_test } = await prepare(body, { caller, ...origin }, sms_rules)
+  const answer = replyTo(message, is_test)
   return answer(await intake.submit(entryOf(message, caller), call, answer))
 }
 
@@ -186,7 +183,7 @@ async function sendBatch(parts: SmsParts, call: Call<SendBatch<SendText>>) {
   }
   const prepared = await prepareBatch(body, {
     ...{ batch_id, project_id, mode: "permissive" },
-    prepare: async (text) => ({ message: await prepare(text, sender, sms_rules), warnings: [] }),
+    prepare: async (text) => ({ ...(await prepare(text, sender, sms_rules)), warnings: [] }),
   })
   const entries = prepared.accepted.map(({ message }) => entryOf(message, caller))
   signal.throwIfAborted() // told 504 already: nothing may be sent any more

@@ -26,11 +26,16 @@ import type { AudienceMember } from "../subscribers/audience"
 import type { SendDecision } from "../subscribers/decision"
 import { SOURCE_BYTES } from "../templates/limits"
 import type { KeyedSources } from "../templates/template-renderer"
-import { limitedCountry } from "./limited-country"
 import { newText, type SmsRules } from "./prepare"
 import { inlineText, requireBody } from "./render-text"
 import { MOST_SEGMENTS } from "./sms-input"
-import { expectedSender, firstAllowing, type SmsRouting, smsRouting } from "./sms-routing"
+import {
+  expectedSender,
+  firstAllowing,
+  limitedCountry,
+  type SmsRoute,
+  smsRouting,
+} from "./sms-routing"
 
 const SMS = "sms" as const
 
@@ -109,9 +114,9 @@ type RenderedBody = string | MessageRefusal
 /** Bodies are rendered before the transaction: it may not wait for a thread, and it counts their segments. */
 async function begin(rules: SmsRules, next: NextRecipients): Promise<ChunkPlan> {
   const { project_id } = next.fan_out
-  const rows = await routing(rules.read, "sms_provider", project_id, { recent: true })
+  const routes = await routing(rules.read, "sms_provider", project_id, { recent: true })
   const bodies = await renderBodies(rules, next)
-  return textChunk({ ...next, bodies, routes: { is_sandbox: false, rows } })
+  return textChunk({ ...next, bodies, routes })
 }
 
 /** By subscriber; where all of a language get the same, by the name of their texts. */
@@ -167,7 +172,7 @@ function checked(body: string | undefined): RenderedBody {
 
 interface TextChunk extends Omit<NextRecipients, "members"> {
   bodies: ReadonlyMap<string, RenderedBody>
-  routes: SmsRouting
+  routes: SmsRoute[]
 }
 
 function textChunk(chunk: TextChunk): ChunkPlan {
@@ -175,7 +180,7 @@ function textChunk(chunk: TextChunk): ChunkPlan {
   return {
     isReady: ({ id, locale }) => bodies.has(id) || bodies.has(nameFor(languages, SMS, locale)),
     addressOf: ({ phone }) => phone,
-    isReachable: () => routes.rows.length > 0,
+    isReachable: () => routes.length > 0,
     plan: (caller, member, decision) => planned(chunk, caller, member, decision),
   }
 }
@@ -192,11 +197,11 @@ function planned(
   const { sandbox } = caller.project_settings
   if (phone === null) return "no_address"
   const route = firstAllowing(routes, phone)
-  if (!sandbox && !route && routes.rows.length > 0) return "no_address"
+  if (!sandbox && !route && routes.length > 0) return "no_address"
   const from = sandbox ? null : expectedSender(route, phone)
   const body = bodies.get(id) ?? bodies.get(nameFor(languages, SMS, locale)) ?? ""
   const message = messageTo(chunk, member, decision, { sandbox, to: phone, from, body })
-  return [sandbox ? message : { ...message, country: limitedCountry(phone, routes.rows) }]
+  return [sandbox ? message : { ...message, country: limitedCountry(routes, phone) }]
 }
 
 interface TextOfMember {

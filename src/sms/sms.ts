@@ -1,4 +1,4 @@
-import { desc, eq, inArray } from "drizzle-orm"
+import { and, desc, eq, inArray } from "drizzle-orm"
 import { fail } from "../core/errors"
 import type { Event } from "../events/feed"
 import * as feed from "../events/feed"
@@ -54,7 +54,7 @@ export async function get(db: Reader, project_id: string, id: string) {
     encoding: envelope?.sms?.encoding ?? "ucs2",
     category: envelope?.category ?? null,
     status_reason,
-    provider_message_id: await providerId(db, id),
+    provider_message_id: await providerId(db, project_id, id),
     error: error && { code: error.code, provider_code, message: error.message },
     price: lastPrice(story),
     is_test: await isTest(db, message),
@@ -114,10 +114,10 @@ async function bodiesOf(db: Reader, list: Pick<Message, "id">[]): Promise<Map<st
   )
 }
 
-async function providerId(db: Reader, message_id: string): Promise<string | null> {
-  const { provider_message_id, created_at } = providerReceipts
+async function providerId(db: Reader, project: string, id: string): Promise<string | null> {
+  const { provider_message_id, message_id, project_id, created_at } = providerReceipts
   const rows = db.select({ provider_message_id }).from(providerReceipts)
-  const ours = rows.where(eq(providerReceipts.message_id, message_id))
+  const ours = rows.where(and(eq(message_id, id), eq(project_id, project)))
   const [row] = await ours.orderBy(desc(created_at)).limit(1)
   return row ? receiptId(row) : null
 }
@@ -129,6 +129,6 @@ const lastPrice = (story: Event[]) =>
 async function isTest(db: Reader, message: MessageView): Promise<boolean> {
   const { sandbox, provider, address, project_id } = message
   if (sandbox || provider !== null) return sandbox || provider === LOG
-  const rows = await routing(db, "sms_provider", project_id, { recent: true })
-  return firstAllowing({ rows }, address)?.provider === LOG
+  const routes = await routing(db, "sms_provider", project_id, { recent: true })
+  return firstAllowing(routes, address)?.provider === LOG
 }

@@ -15,7 +15,7 @@ export const TextStats = t.Object(
   {
     period: t.Object({ start: time(), end: time("The first moment after the period.") }),
     total: count(12, "Texts that were accepted to be sent, whatever became of them."),
-    segments: count(15, "The segments of these."),
+    segments: count(15, "The segments of those texts."),
     by_status: counts(
       "delivered",
       "Texts by status as it is now; `received` are those that came in.",

@@ -59,7 +59,7 @@ export function referenceOf(routes: AnyRoute[], openapi: string): ApiReference {
 
 /** What most readers look for stands first; the others follow in the order of the table. */
 const FIRST = [
-  ...["emails", "templates", "scheduled", "domains", "webhooks", "events", "mailbox"],
+  ...["emails", "sms", "templates", "scheduled", "domains", "webhooks", "events", "mailbox"],
   ...["inbound-emails", "inbound-routes", "files", "subscribers", "subscriber-inbox", "topics"],
   ...["suppressions", "providers"],
 ]
@@ -73,6 +73,7 @@ function byUse(a: { name: string }, b: { name: string }): number {
 
 function titleOf(name: string): string {
   if (name === "api-keys") return "API keys"
+  if (name === "sms") return "SMS"
   return name.charAt(0).toUpperCase() + name.slice(1).replaceAll("-", " ")
 }
 

@@ -1,6 +1,5 @@
 import { createHmac } from "node:crypto"
 import { Type as t } from "@sinclair/typebox"
-import { isUuid } from "../../core/ids"
 import { isSame } from "../../lib/signature"
 import { objectIn } from "../../lib/text"
 import type {
@@ -25,10 +24,12 @@ import {
   senderFor,
   serviceAt,
   smsSchedule,
+  statusReport,
   type TextAnswer,
   textIn,
   textOutcome,
   UNCONFIRMED,
+  withoutSender,
 } from "./provider"
 
 export interface PlivoAccess {
@@ -84,7 +85,7 @@ function plivo(
     takes: ({ to: [number = ""] }) => allows(own, number),
     async send(text) {
       const sender = text.from ?? senderFor(own, text.to[0] ?? "")
-      if (sender === null) return textOutcome("plivo", text, NO_SENDER)
+      if (sender === null) return textOutcome("plivo", text, withoutSender("Plivo"))
       const body = JSON.stringify(requestOf(text, sender, callbackUrl()))
       const answer = await exchange({ ...messages, body }, readAnswer)
       return textOutcome("plivo", text, { sender, ...answer })
@@ -92,11 +93,6 @@ function plivo(
     check: () => checked(exchange(account, readAccount)),
     close: async () => {},
   }
-}
-
-const NO_SENDER: TextAnswer = {
-  meaning: "forbidden",
-  said: "Neither the text nor the configuration names a sender, and Plivo needs one.",
 }
 
 const requestOf = (
@@ -224,12 +220,9 @@ function reportOf(fields: Record<string, unknown>): ProviderReport | undefined {
     ...(code && { provider_code: code }),
     ...(amount && /^\d{1,9}(\.\d{1,9})?$/.test(amount) && { price: { amount, currency: "USD" } }),
   }
-  const message_id = field("id")
-  return {
-    ...(provider_message_id !== undefined && { provider_message_id }),
-    ...(message_id !== undefined && isUuid(message_id) && { message_id }),
-    notices: code === OPTED_OUT ? [notice, { ...notice, type: "opted_out" }] : [notice],
-  }
+  const notices =
+    code === OPTED_OUT ? [notice, { ...notice, type: "opted_out" as const }] : [notice]
+  return statusReport(provider_message_id, field("id"), ...notices)
 }
 
 /** `000` stands for no error. */

@@ -1,6 +1,7 @@
 import { Type as t } from "@sinclair/typebox"
 import type { Settings } from "../../core/config"
 import { codeOf } from "../../core/faults"
+import { isUuid } from "../../core/ids"
 import { type NetAnswer, NetError, type NetRequest, request } from "../../core/net"
 import type { RetrySchedule } from "../../jobs/work-item"
 import { phoneFrom } from "../../lib/phone"
@@ -11,6 +12,7 @@ import {
   type Price,
   type Provider,
   ProviderError,
+  type ProviderNotice,
   type ProviderReport,
   type ProviderSetting,
   type ReceivedText,
@@ -183,6 +185,12 @@ export async function checked(asking: Promise<TextAnswer>): Promise<string> {
   throw new ProviderError(fault ?? "infrastructure", said ?? meaning)
 }
 
+/** For a service that chooses no sender by itself. */
+export const withoutSender = (service: string): TextAnswer => ({
+  meaning: "forbidden",
+  said: `Neither the text nor the configuration names a sender, and ${service} needs one.`,
+})
+
 /** Where a service is. The operator names its address, so it may be a private one. */
 export const serviceAt = (url: string) => ({ url, allow_private: [new URL(url).hostname] })
 
@@ -246,6 +254,17 @@ export const allows = ({ allowed_countries = [] }: SmsSettings, to: string): boo
 /** The fields of a callback that are texts, by their names. */
 export const textIn = (fields: Record<string, unknown>) => (name: string) =>
   typeof fields[name] === "string" ? fields[name] : undefined
+
+/** What a report says of one text: the service's id, ours where the report carries it, and its notices. */
+export const statusReport = (
+  provider_message_id: string | undefined,
+  message_id: string | undefined,
+  ...notices: ProviderNotice[]
+): ProviderReport => ({
+  ...(provider_message_id !== undefined && { provider_message_id }),
+  ...(message_id !== undefined && isUuid(message_id) && { message_id }),
+  notices,
+})
 
 /** A text that came in, with its numbers in E.164; undefined where something of it is missing. */
 export function receivedReport(

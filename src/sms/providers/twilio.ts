@@ -24,6 +24,7 @@ import {
   senderFor,
   serviceAt,
   smsSchedule,
+  statusReport,
   type TextAnswer,
   type TextMeaning,
   textIn,
@@ -283,12 +284,7 @@ function reportOf(fields: Record<string, unknown>): ProviderReport | undefined {
     response: code ? `${code}: ${words ?? "see the errors of Twilio"}`.slice(0, MOST_SAID) : null,
     ...(code && { provider_code: code }),
   }
-  const message_id = text("id")
-  return {
-    ...(provider_message_id !== undefined && { provider_message_id }),
-    ...(message_id !== undefined && { message_id }),
-    notices: [notice],
-  }
+  return statusReport(provider_message_id, text("id"), notice)
 }
 
 function textOf(fields: Record<string, unknown>): ProviderReport | undefined {

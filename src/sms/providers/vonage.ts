@@ -1,7 +1,6 @@
 import { createHash, createHmac } from "node:crypto"
 import { Type as t } from "@sinclair/typebox"
 import { jwtVerify } from "jose"
-import { isUuid } from "../../core/ids"
 import { isSame } from "../../lib/signature"
 import { objectIn } from "../../lib/text"
 import type {
@@ -27,11 +26,13 @@ import {
   senderFor,
   serviceAt,
   smsSchedule,
+  statusReport,
   type TextAnswer,
   type TextMeaning,
   textIn,
   textOutcome,
   UNCONFIRMED,
+  withoutSender,
 } from "./provider"
 
 export interface VonageAccess {
@@ -84,7 +85,7 @@ function vonage(
     takes: ({ to: [number = ""] }) => allows(own, number),
     async send(text) {
       const sender = text.from ?? senderFor(own, text.to[0] ?? "")
-      if (sender === null) return textOutcome("vonage", text, NO_SENDER)
+      if (sender === null) return textOutcome("vonage", text, withoutSender("Vonage"))
       const answer = await exchange(
         {
           ...asked("/sms/json"),
@@ -99,11 +100,6 @@ function vonage(
     check: () => checked(exchange(asked("/account/get-balance"), readBalance)),
     close: async () => {},
   }
-}
-
-const NO_SENDER: TextAnswer = {
-  meaning: "forbidden",
-  said: "Neither the text nor the configuration names a sender, and Vonage needs one.",
 }
 
 /** Numbers of Vonage have no plus; names of senders stay what they are. */
@@ -298,10 +294,7 @@ function reportOf(fields: Record<string, unknown>): ProviderReport | undefined {
     response: words ? `${status} ${code}: ${words}` : type === "undelivered" ? status : null,
     ...(words && { provider_code: code }),
   }
-  const message_id = field("client-ref")
-  return {
-    ...(provider_message_id !== undefined && { provider_message_id }),
-    ...(message_id !== undefined && isUuid(message_id) && { message_id }),
-    notices: code === OPTED_OUT ? [notice, { ...notice, type: "opted_out" }] : [notice],
-  }
+  const notices =
+    code === OPTED_OUT ? [notice, { ...notice, type: "opted_out" as const }] : [notice]
+  return statusReport(provider_message_id, field("client-ref"), ...notices)
 }

@@ -320,8 +320,8 @@ test.each([
   ["failed", "failed"],
   ["canceled", "failed"],
 ] as const)("the status %s is reported as %s", async (MessageStatus, type) => {
-  const report = await read({ MessageSid: "SM1", MessageStatus, id: "019a" })
-  const known = { provider_message_id: "SM1", message_id: "019a" }
+  const report = await read({ MessageSid: "SM1", MessageStatus, id: text().message_id })
+  const known = { provider_message_id: "SM1", message_id: text().message_id }
   expect(report).toEqual(type && { ...known, notices: [{ type, response: null }] })
 })
 

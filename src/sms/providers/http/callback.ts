@@ -2,7 +2,7 @@ import { Type as t } from "@sinclair/typebox"
 import { oneOf } from "../../../http/field-schemas"
 import { valueAt } from "../../../lib/filter-rule"
 import type { CallbackRequest, ProviderReport } from "../../../providers/provider"
-import { receivedReport } from "../provider"
+import { receivedReport, statusReport } from "../provider"
 
 /** A way into JSON, such as `messages.0.id`. */
 export const Path = t.String({
@@ -61,11 +61,8 @@ export function readCallback(
     // Our own address carries our id, also where the body has one of the gateway's.
     const ours = [new URL(url).searchParams.get("id"), id].find((one) => one && OUR_ID.test(one))
     if (id === undefined && !ours) return undefined
-    return {
-      ...(id !== undefined && { provider_message_id: id }),
-      ...(ours && { message_id: ours }),
-      notices: [{ type, response: word, ...(isBad(type) && { provider_code: word }) }],
-    }
+    const notice = { type, response: word, ...(isBad(type) && { provider_code: word }) }
+    return statusReport(id, ours ?? undefined, notice)
   }
   const [from, to, text] = [found("from"), found("to"), found("text")]
   return receivedReport(id, from, to ?? "", text)

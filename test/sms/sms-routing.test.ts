@@ -4,9 +4,9 @@ import { Problems } from "../../src/core/errors"
 import { projectCaller } from "../../src/identity/caller"
 import { projects } from "../../src/identity/tables"
 import { providerConfigs } from "../../src/providers/tables"
-import { limitedCountry } from "../../src/sms/limited-country"
 import { prepare } from "../../src/sms/prepare"
 import { readSendText } from "../../src/sms/sms-input"
+import { limitedCountry } from "../../src/sms/sms-routing"
 import { sharedService } from "../harness/shared-service"
 import { sampleRow } from "../harness/table-rows"
 
@@ -27,7 +27,7 @@ test.each([
   ["a text that only the second may take", [config("log", "+49"), config("twilio")], "+43"],
   ["the provider of the instance", [], undefined],
 ])("%s", (_, configs, prefix) => {
-  expect(limitedCountry("+436601234567", configs)).toBe(prefix)
+  expect(limitedCountry(configs, "+436601234567")).toBe(prefix)
 })
 
 test("a send by an own provider names its country, and one in the sandbox does not", async () => {
@@ -49,6 +49,6 @@ test("a send by an own provider names its country, and one in the sandbox does n
     await store.tx((tx) => tx.update(projects).set({ settings }).where(eq(projects.id, project_id)))
     const caller = await projectCaller(store.read, project_id)
     if (!caller) throw new Error("the project does not send")
-    expect((await prepare(text, { caller, ...origin }, rules)).country).toBe(country)
+    expect((await prepare(text, { caller, ...origin }, rules)).message.country).toBe(country)
   }
 })
