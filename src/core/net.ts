@@ -28,8 +28,8 @@ export interface NetRequest extends AddressPolicy {
    */
   repeatable?: boolean | undefined
   /**
-   * The receiver may get it once at most, and the caller must know whether it left. A GET has a connection of
-   * its own, because Bun repeats what a kept one lost. A host that gave no answer lately is first asked for a connection.
+   * The receiver may get it once at most, and the caller must know whether it left. All but a POST have a connection
+   * of their own, because Bun repeats what a kept one lost. A host that gave no answer lately is first asked for a connection.
    */
   once?: boolean | undefined
   /** How much of the body is kept. The rest is not read. */
@@ -192,7 +192,7 @@ function init(place: Destination, options: NetRequest, signal: AbortSignal): Bun
     proxy: false,
     signal,
     body,
-    ...(options.once && method === "GET" && { keepalive: false }),
+    ...(options.once && method !== "POST" && { keepalive: false }),
   }
   return protocol === "https:" ? { ...plain, tls } : plain
 }

@@ -266,23 +266,26 @@ test("an answer that repeats our own words is read all the same", async () => {
   expect(outcome).toMatchObject({ status: "sent", provider_message_id: "7" })
 })
 
-test("a gateway that takes a GET and cuts a kept connection is not asked twice", async () => {
-  let asked = 0
-  using server = Bun.listen({
-    hostname: "127.0.0.1",
-    port: 0,
-    socket: {
-      data(socket) {
-        if (++asked > 1) socket.terminate()
-        else socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+test.each(["GET", "POST", "PUT"] as const)(
+  "a gateway that takes a %s and cuts a kept connection is not asked twice",
+  async (method) => {
+    let asked = 0
+    using server = Bun.listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: {
+        data(socket) {
+          if (++asked > 1) socket.terminate()
+          else socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        },
       },
-    },
-  })
-  const gateway = open({ url: `http://127.0.0.1:${server.port}/?to={{to}}`, method: "GET" })
-  expect((await gateway.send(textOf())).reason).toBeNull()
-  expect((await gateway.send(textOf())).reason).toBe("unconfirmed")
-  expect(asked).toBe(2)
-})
+    })
+    const gateway = open({ url: `http://127.0.0.1:${server.port}/?to={{to}}`, method })
+    expect((await gateway.send(textOf())).reason).toBeNull()
+    expect((await gateway.send(textOf())).reason).toBe("unconfirmed")
+    expect(asked).toBe(2)
+  },
+)
 
 describe("a callback", () => {
   const read = (fields: Record<string, unknown>, access: Partial<Access> = {}, query = "") =>
