@@ -228,9 +228,11 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
     { final, faults }: SortedAnswer,
   ): Promise<boolean> {
     const refusal = faults.find(({ fault }) => fault === "authentication")
-    const is_away = final.every(({ held }) => held) // of several domains one may be away
+    const is_silent = final.some(({ is_unanswered }) => is_unanswered)
+    const is_away = is_silent || final.every(({ held }) => held) // of several domains one may be away
     const { breaking = UNREACHED } = this.#parts
-    lease.reached(!is_away || !faults.some(({ fault }) => breaking.includes(fault)))
+    const is_broken = is_silent || faults.some(({ fault }) => breaking.includes(fault))
+    lease.reached(!is_away || !is_broken)
     const { monitor } = this
     const had_trouble = config.status === "error" || monitor.troubled.has(config.id)
     let has_asked = false

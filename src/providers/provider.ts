@@ -48,6 +48,8 @@ export interface RecipientOutcome {
   is_soft?: true
   /** Beside `retry`: nothing was tried for this recipient, only for others of the same message. */
   held?: true
+  /** Beside `sent`: no answer came. That is no good word about the provider. */
+  is_unanswered?: true
   /** Beside `failed`: the provider says that the recipient wants no more messages. */
   opted_out?: true
 }

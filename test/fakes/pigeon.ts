@@ -14,8 +14,8 @@ export interface Text extends OutgoingMessage {
   body: string
 }
 
-/** What each account says, and what it got. */
-export type Carriers = Map<string, { fault?: Fault; got: string[] }>
+/** What each account says, and what it got. A silent one takes a text and does not say so. */
+export type Carriers = Map<string, { fault?: Fault; is_silent?: true; got: string[] }>
 
 type Access = { account: string; auth_token: string }
 
@@ -69,7 +69,9 @@ export const pigeon: ProviderDescriptor<Access, { carriers: Carriers }, Text> = 
       const reason = fault ? "no wind" : null
       const one = { reason, bounce_subtype: null, code: null, reply: NO_REPLY }
       const status = fault ? ("retry" as const) : ("sent" as const)
-      const results = to.map((address) => ({ ...one, address, status, ...(fault && { fault }) }))
+      const is_unanswered = carrier?.is_silent && { is_unanswered: true as const }
+      const said = { ...one, status, ...(fault && { fault }), ...is_unanswered }
+      const results = to.map((address) => ({ ...said, address }))
       return outcomeOf(results, { provider: "pigeon", schedule })
     },
     close: async () => {},

@@ -5,11 +5,12 @@ import { heldFor, providerHold } from "../../src/jobs/holds"
 import { callbackRoutes } from "../../src/providers/callbacks-routes"
 import * as configs from "../../src/providers/configs"
 import { Failover } from "../../src/providers/failover"
-import { closeInstance, openInstance } from "../../src/providers/health"
+import { closeInstance, openInstance, probeAgain } from "../../src/providers/health"
 import { OpenProviders } from "../../src/providers/open-providers"
 import { FAULTS, type ProviderDescriptor } from "../../src/providers/provider"
 import { routing } from "../../src/providers/routing"
 import type { ConfigSettings } from "../../src/providers/schemas"
+import type { ConfigRow } from "../../src/providers/tables"
 import { type Carriers, pigeon, pigeons, type Text } from "../fakes/pigeon"
 import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
@@ -130,6 +131,31 @@ test.each(["connection", "infrastructure"] as const)(
     expect(transcripts).toEqual([true, true, true, true, true, false])
   },
 )
+
+test("who does not answer is asked last after five texts, and no other provider gets those", async () => {
+  await using it = await texts()
+  await it.add("one", 1)
+  await it.add("two", 2)
+  it.carriers.set("one", { is_silent: true, got: [] })
+  for (const body of ["1", "2", "3", "4", "5", "6"]) await it.send(body)
+  expect([it.carriers.get("one")?.got, it.carriers.get("two")?.got]).toEqual([
+    ["1", "2", "3", "4", "5"],
+    ["6"],
+  ])
+})
+
+test("a login that was refused stays refused while a text gets no answer", async () => {
+  await using it = await texts()
+  await it.add("one", 1)
+  it.carriers.set("one", { fault: "authentication", got: [] })
+  await it.send("first")
+  const row = async () => (await routing(it.store.read, KIND, OWNER.project_id))[0] as ConfigRow
+  const probe = { message_id: idFor("probe") }
+  await it.store.tx(async (tx) => probeAgain(tx, await row(), probe))
+  it.carriers.set("one", { is_silent: true, got: [] })
+  expect(await it.send("probe")).toMatchObject({ status: "sent", is_unanswered: true })
+  expect(await row()).toMatchObject({ status: "error", paused_until: expect.any(String) })
+})
 
 test("texts that wait for a refused login wait under a hold of their channel", async () => {
   await using it = await texts()

@@ -86,12 +86,12 @@ const SECONDS = [5, 30, 120, 600]
 /** In seconds; no attempt after the last one (contract 41). */
 export const smsSchedule: RetrySchedule = (attempt) => SECONDS[attempt - 1]
 
-type Result = Pick<RecipientOutcome, "status" | "fault" | "held" | "opted_out">
+type Result = Pick<RecipientOutcome, "status" | "fault" | "held" | "is_unanswered" | "opted_out">
 
 const RESULTS: Record<TextMeaning, Result> = {
   sent: { status: "sent" },
   delivered: { status: "delivered" },
-  unconfirmed: { status: "sent" },
+  unconfirmed: { status: "sent", is_unanswered: true },
   refused: { status: "failed" },
   opted_out: { status: "failed", opted_out: true },
   forbidden: { status: "failed", fault: "infrastructure" },
