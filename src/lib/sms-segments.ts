@@ -78,7 +78,8 @@ function shorterInGsm(text: string, segments: number): string | null {
     if (form === null) return null
     replaced += form
   }
-  return smsSegments(replaced).segments <= segments ? replaced : null
+  const is_shown = replaced.trim() !== ""
+  return is_shown && smsSegments(replaced).segments <= segments ? replaced : null
 }
 
 /** Marks of a letter that have no place in it: `q` with an accent. Marks that strike out are no accents. */

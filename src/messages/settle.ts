@@ -111,7 +111,8 @@ function changeByResult(one: Known): StatusTransition {
   if (!tried) return { before: message, ...untried(one) }
   const { outcome } = tried
   if (isRefused(one)) return { before: message, steps: [], after, waits_for: short(reason) }
-  const { provider, sender = message.sender } = outcome
+  const { sender = message.sender } = outcome
+  const provider = outcome.provider ?? message.provider
   const before = { ...message, provider, sender }
   const all = [outcome, ...outcome.others]
   const steps = all.flatMap((each) => stepsOf(message, each))
@@ -267,12 +268,14 @@ function attemptRow(one: Known) {
   const { message, tried } = one
   if (!tried) return []
   const { outcome, started_at, duration_ms, attempt } = tried
+  const { provider } = outcome
+  if (provider === null) return []
   return [
     {
       message_id: message.id,
       attempt,
       duration_ms,
-      provider: outcome.provider,
+      provider,
       started_at,
       outcome: isRefused(one) ? LOGIN_REFUSED : outcome.status,
       ...outcome.reply,

@@ -97,7 +97,7 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
     const { candidates, passed_over } = this.#open(open, message)
     const admitted = this.#admitted.get(message.message_id)
     try {
-      if (passed_over > 0 && passed_over === rows.length) return excluded(this.name, message)
+      if (passed_over > 0 && passed_over === rows.length) return excluded(message)
       const { config, lease } = firstOf(candidates)
       if (admitted?.config_id !== config.id) lease.pace()
       admitted?.permit.begin()
@@ -254,13 +254,13 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
 const noProvider = () => new DeferredError(NO_PROVIDER_NOW, WAIT_SECONDS)
 
 /** Every provider of the project is set up for other recipients. */
-function excluded(provider: string, { to }: OutgoingMessage): Outcome {
+function excluded({ to }: OutgoingMessage): Outcome {
   const failed = { status: "failed", code: "validation_error", reason: NONE_TAKES_IT } as const
   const [first, ...others] = to.map((address) => ({
     ...{ ...failed, address, bounce_subtype: null, reply: NO_REPLY },
   }))
   if (!first) throw new TypeError("the message has no recipient")
-  return { ...first, others, provider, transcript: [], schedule: () => undefined }
+  return { ...first, others, provider: null, transcript: [], schedule: () => undefined }
 }
 
 /** Throws DeferredError where none could be opened. */

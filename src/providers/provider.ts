@@ -60,7 +60,8 @@ export interface RecipientOutcome {
  * the first recipient still open; `others` holds the rest.
  */
 export interface Outcome extends RecipientOutcome {
-  provider: string
+  /** Null where none was asked, which is no attempt. */
+  provider: string | null
   /** The provider's own id of the message, by which its notifications will name it. */
   provider_message_id?: string | undefined
   /** What a mail relay made of our return path, where it was asked with it. */

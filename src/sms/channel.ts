@@ -6,7 +6,7 @@ import { audienceObstacle, suppressedMeanwhile } from "../messages/suppressed"
 import type { Outcome, RecipientOutcome } from "../providers/provider"
 import type { Store } from "../store/store"
 import type { TextContent } from "./prepare"
-import type { SmsProvider } from "./providers/provider"
+import { type SmsProvider, smsSchedule } from "./providers/provider"
 
 export interface SmsChannelParts {
   store: Store
@@ -32,12 +32,11 @@ export function smsChannel({ store, provider, sandbox, concurrency }: SmsChannel
     permit: () => permits.acquire(),
     async deliver(message, content) {
       const { id, project_id, address, sender, envelope, attempt } = message
-      const { name, schedule } = providerOf(message)
       const excluded = asksAudience(message)
         ? await audienceObstacle(store.read, message)
         : undefined
       const [stopped] = excluded ?? (await suppressedMeanwhile(store.read, message))
-      if (stopped) return alone(stopped, { provider: name, schedule })
+      if (stopped) return alone(stopped)
       const { encoding = "ucs2", from_given } = envelope?.sms ?? {}
       return providerOf(message).send({
         message_id: id,
@@ -53,7 +52,7 @@ export function smsChannel({ store, provider, sandbox, concurrency }: SmsChannel
 }
 
 /** The outcome of a text that no provider was asked for. */
-const alone = (
-  one: RecipientOutcome,
-  { provider, schedule }: Pick<Outcome, "provider" | "schedule">,
-): Outcome => ({ ...one, provider, schedule, others: [], transcript: [] })
+const alone = (one: RecipientOutcome): Outcome => ({
+  ...one,
+  ...{ provider: null, schedule: smsSchedule, others: [], transcript: [] },
+})

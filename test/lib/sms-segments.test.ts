@@ -95,6 +95,7 @@ test.each<[string, string | null]>([
   ["20 °C", null],
   ["❤️", null],
   ["…".repeat(70), null],
+  ["\u200b\u00a0", null], // nothing would be left of it
   ["plain", null],
 ])("%p in GSM-7 is %p", (text, suggestion) => {
   expect(inspectText(text).gsm7_suggestion).toBe(suggestion)
