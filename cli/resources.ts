@@ -117,7 +117,7 @@ export const resources: readonly Resource[] = [
   },
   {
     noun: "providers",
-    about: "manage the providers that deliver the project's mail",
+    about: "manage the providers that deliver the project's messages",
     example: "providers list",
     rows: providerRows,
   },

@@ -214,11 +214,11 @@ function serverHealth(
   { providers, pauses }: Watched,
 ): ServerHealth {
   const warnings: WarningSource[] = [
-    ...providers.map(
-      ({ monitor }) =>
-        () =>
-          providerWarnings(store.read, monitor.troubles()),
-    ),
+    () =>
+      providerWarnings(
+        store.read,
+        providers.flatMap(({ monitor }) => monitor.troubles()),
+      ),
     () => pauses.warnings(),
   ]
   const degradations = [

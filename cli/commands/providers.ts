@@ -101,13 +101,18 @@ const optionOf = (provider: string, field: string) => camel(nameOf(provider, fie
 
 const formOf = (provider: string) => providerForms.find(({ name }) => name === provider)
 
-/** The server refuses a provider that this command line does not know. */
-const kindOf = (provider: string) => `${formOf(provider)?.channel ?? "email"}_provider` as const
+const kindOf = (provider: string) => `${formOf(provider)?.channel}_provider` as const
 
 async function credentialsOf(context: Context, provider: string, options: Access) {
   const credentials: Record<string, unknown> = {}
+  const fields = Object.entries(formOf(provider)?.fields ?? {})
+  const own = fields.map(([field]) => optionOf(provider, field))
+  for (const [name, option] of ACCESS) {
+    if (options[name] !== undefined && !own.includes(name))
+      throw usage(`${option} is not a flag of ${provider}`)
+  }
   let lines: string[] | undefined
-  for (const [field, form] of Object.entries(formOf(provider)?.fields ?? {})) {
+  for (const [field, form] of fields) {
     const text = options[optionOf(provider, field)]
     if (typeof text === "string")
       credentials[field] = valueFrom(text, flagOf(provider, field), form)
@@ -167,16 +172,16 @@ const settingFlags = (pace: string, none: string): PlainFlags => ({
   ),
 })
 
-const ACCESS = [
-  ...providerForms.flatMap(({ name, fields }) =>
-    Object.keys(fields).map((field) => optionOf(name, field)),
+/** The flags of all credentials, by the names of their values. */
+const ACCESS = new Map(
+  providerForms.flatMap(({ name, fields }) =>
+    Object.keys(fields).map((field) => [optionOf(name, field), flagOf(name, field)] as const),
   ),
-  "secretStdin",
-]
+)
 
 /** What is not named stays as it is shown, but for the secrets, which are given or asked for anew. */
 async function changedCredentials(context: Context, id: string, options: Access) {
-  if (ACCESS.every((name) => options[name] === undefined)) return {}
+  if ([...ACCESS.keys(), "secretStdin"].every((name) => options[name] === undefined)) return {}
   const kind = await params.kind(context.client(), [id])
   const { data } = await context.call(ONE, { params: { kind, config_id: id } })
   const { provider } = data
@@ -241,6 +246,8 @@ export const providerRows = [
     about: `configure ${listOf(names)}; an existing name is replaced`,
     word: "",
     example: providerForms.flatMap(({ name, example }) => (example ? `${name} ${example}` : [])),
+    refuse: (_, [provider = ""]) =>
+      formOf(provider) ? undefined : `there is no provider ${provider}: give ${listOf(names)}`,
     id: async (_, provider) => kindOf(provider),
     flags: {
       ...{ provider: false, enabled: false, credentials: false },

@@ -52,6 +52,9 @@ const batch = batchOf({
 
 const NUMBER = "+14155550100"
 
+const PERIODS =
+  "day, week, month, a month such as 2026-11, or days such as 2026-11-01/2026-11-15 (default: month)"
+
 export const smsRows = [
   row("send <to> [body]", "POST /v1/sms", {
     about: "send one text to one number; the text `-` is stdin",
@@ -70,7 +73,7 @@ export const smsRows = [
     ],
     input: (_, [, text]) => textIn(text),
     refuse(options, [, text], context) {
-      if (options.wait) context.output.promises(fieldsOf("GET /v1/sms/{sms_id}"))
+      if (options.wait) context.output.promises(fieldsOf("POST /v1/sms/{sms_id}/cancel"))
       return text === undefined && !options.template ? "give a text, `-` or --template" : undefined
     },
     print: (context, answer, { wait }: PlainOptions) =>
@@ -113,7 +116,8 @@ export const smsRows = [
     shown: segmentsText,
   }),
   row("stats", "GET /v1/sms/stats", {
-    about: "count the texts of a month by status and provider",
-    example: ["", "--period 2026-11"],
+    about: "count the texts of a period by status and provider",
+    example: ["", "--period day", "--period 2026-11"],
+    flags: { period: flag(["--period <period>", PERIODS]) },
   }),
 ]

@@ -40,7 +40,9 @@ const readTexts: Read = async (client, { query: { since, ...filter } }, cursor) 
   const query = given({ ...fields, created_after, ...PAGE, cursor })
   const found = await readable(client.call("GET /v1/sms", { query }), () => true)
   if (!found) return NOTHING
-  return { facts: found.data.map(updateOfText), next: found.meta.next_cursor ?? null }
+  const tags = filter.tag === undefined ? {} : { tags: [filter.tag] } // the list does not show them
+  const facts = found.data.map((text) => ({ ...updateOfText(text), ...tags }))
+  return { facts, next: found.meta.next_cursor ?? null }
 }
 
 /** The newest page of both lists. */

@@ -316,7 +316,7 @@ const ABOUT: Record<string, string> = {
   suppression_id: "The id of the suppression.",
   status: "Only records of this status.",
   stream: "Only emails of this stream.",
-  tag: "Only emails with this tag.",
+  tag: "Only records with this tag.",
   target_type: "Only changes of this kind of thing, such as `api_key`.",
   template_id: "The id of the template. Rendering also takes its name.",
   thread_id: "Only mail of this conversation.",

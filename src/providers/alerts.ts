@@ -48,11 +48,13 @@ const MOST_ROWS = 1000
  */
 export async function providerWarnings(db: Reader, met: ProviderTrouble[]): Promise<string[]> {
   const rows = await db.select().from(providerConfigs).where(HAS_TROUBLE).limit(MOST_ROWS)
-  const kinds = new Map(met.map(({ config_id, kind }) => [config_id, kind]))
+  const kinds = new Map(met.map(({ config_id, provider, kind }) => [config_id + provider, kind]))
   const own_first = rows.toSorted((a, b) => rank(a) - rank(b))
   const lines = Map.groupBy(own_first, (row) => {
     const kind =
-      row.paused_until === null ? (kinds.get(shownId(row)) ?? "unreachable") : "refuses_login"
+      row.paused_until === null
+        ? (kinds.get(shownId(row) + row.provider) ?? "unreachable")
+        : "refuses_login"
     return `${rank(row)}\n${row.provider}\n${TROUBLES[kind][0]}`
   })
   return [...lines].map(([name, some]) => {

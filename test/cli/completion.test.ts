@@ -54,6 +54,7 @@ test("values come from what the flag says of itself", async () => {
   expect(await offered("emails list --status b")).toEqual(["bounced"])
   expect(await offered("domains update acme.test --receiving ")).toEqual(["on", "off"])
   expect(await offered("inbound list --kind d")).toEqual(["dmarc_report"])
+  expect(await offered("sms list --direction ")).toEqual(["outbound", "inbound"])
   expect(await offered("inbound wait --extract ")).toEqual(["otp", "link"])
   expect(await offered("-o ")).toEqual(["table", "json", "ndjson"])
   expect(await offered("completion ")).toEqual(["bash", "zsh", "fish"])

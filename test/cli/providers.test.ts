@@ -87,6 +87,15 @@ test("a dry run shows the request without its secret, however deep that is", asy
   expect(out + err).not.toContain(SECRET)
 })
 
+test.each([
+  ["twillio --account-sid AC1", "there is no provider twillio"],
+  ["direct --host smtp.example.com", "--host is not a flag of direct"],
+])("%s is refused before anything is sent", async (words, why) => {
+  const { exit, err, body } = await setting(words)
+  expect([exit, body]).toEqual([2, undefined])
+  expect(err).toContain(why)
+})
+
 test("a port that is no number is refused before anything is sent", async () => {
   const { exit, body } = await setting("smtp --host smtp.example.com --port many")
   expect([exit, body]).toEqual([2, undefined])

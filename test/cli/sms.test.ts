@@ -49,6 +49,12 @@ test("a text is delivered, its answer STOP refuses the next one, and START lifts
   expect(out).toContain("Welcome back")
 })
 
+test("of a text that is waited for, all fields of the record can be chosen", async () => {
+  const words = ["sms", "send", "+14155550100", "Hi", "--wait", "--json=status,provider"]
+  expect(await json<Text>(words)).toEqual({ status: "delivered", provider: "log" } as never)
+  expect((await ask([...words.slice(0, -1), "--json=nope"])).exit).toBe(2)
+})
+
 test("what is not delivered ends with 1, also where no report tells of it in time", async () => {
   const refused = await ask(["sms", "send", "+14155550111", "Hi", "--wait"])
   expect([refused.exit, JSON.parse(refused.out).status]).toEqual([1, "undelivered"])
@@ -86,4 +92,8 @@ test("segments are counted without sending, and the month has its sums", async (
   const stats = await json<{ total: number; segments: number }>(["sms", "stats"])
   expect(stats.total).toBeGreaterThan(0)
   expect(stats.segments).toBeGreaterThanOrEqual(stats.total)
+  for (const period of ["day", "week", "month", "2026-11-01/2026-11-15"]) {
+    expect((await ask(["sms", "stats", "--period", period])).exit).toBe(0)
+  }
+  expect((await ask(["sms", "stats", "--period", "fortnight"])).exit).toBe(7)
 })

@@ -24,7 +24,7 @@ type Suggestion =
   | { is: "profiles" }
 
 /** Values of which the help text lists all there are. */
-const CHOICE = /<(status|format|mode|kind|category|window|role|form)>/
+const CHOICE = /<(status|format|mode|kind|category|window|role|form|direction)>/
 
 const NOTHING: Suggestion = { is: "words", words: [] }
 

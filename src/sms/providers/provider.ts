@@ -222,12 +222,12 @@ export const SMS_SETTINGS = {
         maxProperties: 250,
       }),
     ),
-    about: 'senders by country prefix, as JSON: {"+43": "+43…"}. They win over `from`',
+    about: 'senders by country prefix, which win over `from`, as JSON: {"+43": "+43…"}',
     value: "json",
   },
   allowed_countries: {
     schema: t.Optional(t.Array(t.String({ pattern: PREFIX }), { maxItems: 250 })),
-    about: "country prefixes that texts may go to, such as +43,+49. Without it: all",
+    about: "country prefixes that texts may go to (default: all), such as +43,+49",
     value: "prefixes",
   },
 } as const satisfies Record<string, ProviderSetting>

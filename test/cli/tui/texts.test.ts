@@ -106,6 +106,16 @@ test("each list is asked only for what it can have", () => {
   expect(queries("to:+14155550100")).toEqual([false, true])
 })
 
+test("texts of a tag pass its filter, though their list shows no tags", async () => {
+  const client = {
+    call: async (route: string) => ({ data: route === "GET /v1/sms" ? [listed(1)] : [], meta: {} }),
+  } as unknown as Client
+  const filter = parseFilter("tag:reminder") as MessageFilter
+  const { facts } = await olderMessages(client, new Map(), filter)
+  const { rows } = mergeUpdates([], facts)
+  expect(rows.map((row) => filter.matches(row, NOW))).toEqual([true])
+})
+
 test("of two lists the older rows of the deeper one wait for those of the other", async () => {
   const emails = [9, 8, 7].map((n) => ({ ...email(n * 10), updated_at: at(NOW + n) }))
   const texts = [85, 2, 1].map((n) => listed(n))
