@@ -68,10 +68,11 @@ export const plivoProvider: ProviderDescriptor<PlivoAccess, SmsContext, Outgoing
 function plivo(
   { auth_id, auth_token }: PlivoAccess,
   { settings }: SmsContext,
-  { settings: given, callbackUrl }: Pick<ProviderOpening, "settings" | "callbackUrl">,
+  { settings: given, callbackUrl: ours }: Pick<ProviderOpening, "settings" | "callbackUrl">,
 ): SmsProvider {
   const own: SmsSettings = given
-  const { url, allow_private } = serviceAt(settings["providers.plivo.endpoint"])
+  const endpoint = settings["providers.plivo.endpoint"]
+  const { url, allow_private, callbackUrl } = serviceAt(endpoint, ours)
   const headers = {
     authorization: basicAuth(auth_id, auth_token),
     "content-type": "application/json",

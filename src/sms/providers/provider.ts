@@ -1,5 +1,6 @@
 import { Type as t } from "@sinclair/typebox"
 import type { Settings } from "../../core/config"
+import { destinationOf, isPublic } from "../../core/destination"
 import { codeOf } from "../../core/faults"
 import { isUuid } from "../../core/ids"
 import { type NetAnswer, NetError, type NetRequest, request } from "../../core/net"
@@ -191,8 +192,23 @@ export const withoutSender = (service: string): TextAnswer => ({
   said: `Neither the text nor the configuration names a sender, and ${service} needs one.`,
 })
 
-/** Where a service is. The operator names its address, so it may be a private one. */
-export const serviceAt = (url: string) => ({ url, allow_private: [new URL(url).hostname] })
+/**
+ * Where a service is, and where it may report. The operator names its address, so it may be a private one. A service
+ * on the internet refuses a text with an address that it cannot reach, such as that of `belfry up`.
+ */
+export const serviceAt = (url: string, callbackUrl: () => string | undefined) => ({
+  url,
+  allow_private: [new URL(url).hostname],
+  callbackUrl() {
+    const address = callbackUrl()
+    return address && isInward(address) && !isInward(url) ? undefined : address
+  },
+})
+
+function isInward(url: string): boolean {
+  const { host, is_literal } = destinationOf(url)
+  return is_literal ? !isPublic(host) : /(^|\.)localhost$/.test(host)
+}
 
 export const basicAuth = (name: string, password: string): string =>
   `Basic ${Buffer.from(`${name}:${password}`).toString("base64")}`

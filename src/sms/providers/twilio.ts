@@ -96,17 +96,17 @@ export const twilioProvider: ProviderDescriptor<TwilioAccess, SmsContext, Outgoi
 function twilio(
   access: TwilioAccess,
   { settings }: SmsContext,
-  { settings: given, callbackUrl }: Pick<ProviderOpening, "settings" | "callbackUrl">,
+  { settings: given, callbackUrl: ours }: Pick<ProviderOpening, "settings" | "callbackUrl">,
 ): SmsProvider {
   const { account_sid, auth_token, api_key_sid, api_key_secret } = access
   const own: SmsSettings = given
-  const service = serviceAt(settings["providers.twilio.endpoint"])
-  const account = `${service.url}/2010-04-01/Accounts/${account_sid}`
+  const endpoint = settings["providers.twilio.endpoint"]
+  const { url, allow_private, callbackUrl } = serviceAt(endpoint, ours)
+  const account = `${url}/2010-04-01/Accounts/${account_sid}`
   const with_token = basicAuth(account_sid, auth_token)
   const with_key = api_key_sid && api_key_secret && basicAuth(api_key_sid, api_key_secret)
   const asked = (url: string, authorization: string) => ({
-    ...service,
-    url,
+    ...{ url, allow_private },
     headers: { authorization, accept: "application/json" },
   })
   const sending = asked(`${account}/Messages.json`, with_key || with_token)

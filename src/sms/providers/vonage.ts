@@ -73,10 +73,11 @@ export const vonageProvider: ProviderDescriptor<VonageAccess, SmsContext, Outgoi
 function vonage(
   { api_key, api_secret }: VonageAccess,
   { settings }: SmsContext,
-  { settings: given, callbackUrl }: Pick<ProviderOpening, "settings" | "callbackUrl">,
+  { settings: given, callbackUrl: ours }: Pick<ProviderOpening, "settings" | "callbackUrl">,
 ): SmsProvider {
   const own: SmsSettings = given
-  const { url, allow_private } = serviceAt(settings["providers.vonage.endpoint"])
+  const endpoint = settings["providers.vonage.endpoint"]
+  const { url, allow_private, callbackUrl } = serviceAt(endpoint, ours)
   const headers = { authorization: basicAuth(api_key, api_secret), accept: "application/json" }
   const asked = (path: string) => ({ url: `${url}${path}`, allow_private, headers })
   return {

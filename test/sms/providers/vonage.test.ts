@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test"
 import { createHash, createHmac } from "node:crypto"
 import { SignJWT } from "jose"
 import type { CallbackRequest } from "../../../src/providers/provider"
+import { serviceAt } from "../../../src/sms/providers/provider"
 import { vonageProvider } from "../../../src/sms/providers/vonage"
 import { providerContract } from "../../contracts/provider"
 import { serviceCase, smsContext, someText, textService } from "../../fakes/text-service"
@@ -76,6 +77,17 @@ test("without a public address of this server nothing asks for reports", async (
   })
   await provider.send(someText())
   expect(Object.keys(server.requests[0]?.body ?? {})).not.toContain("callback")
+})
+
+test.each([
+  ["https://rest.nexmo.com", "http://127.0.0.1:8080/x", undefined],
+  ["https://rest.nexmo.com", "http://localhost:8080/x", undefined],
+  ["https://rest.nexmo.com", "http://[fd00::1]/x", undefined],
+  ["https://rest.nexmo.com", "https://bell.example.com/x", "https://bell.example.com/x"],
+  ["https://rest.nexmo.com", undefined, undefined],
+  ["http://127.0.0.1:9000", "http://localhost:8080/x", "http://localhost:8080/x"],
+])("the service at %s reports to %p as %p", (service, ours, told) => {
+  expect(serviceAt(service, () => ours).callbackUrl()).toBe(told)
 })
 
 test("without a sender nothing leaves, and another provider may send it", async () => {
