@@ -12,6 +12,7 @@ import type {
 import {
   allows,
   basicAuth,
+  byWord,
   checked,
   exchange,
   meaningOfStatus,
@@ -150,7 +151,8 @@ function isSigned({ method, url, headers, body }: CallbackRequest, auth_token: s
     ["", "Ma-"].flatMap((of) => headers.get(`x-plivo-signature-${of}${version}`)?.split(",") ?? [])
   const fits = (version: string, text: string) => {
     const nonce = headers.get(`x-plivo-signature-${version}-nonce`)
-    if (nonce === null) return false
+    // Any other one could hold what version 3 signs, and pass for version 2 with another body.
+    if (nonce === null || !/^[\w-]+$/.test(nonce)) return false
     const right = signed(`${text}${nonce}`)
     return given(version).some((one) => isSame(one.trim(), right))
   }
@@ -174,17 +176,17 @@ const sortedPairs = (given: URLSearchParams, joint: string): string[] =>
   )
 
 /** `queued` tells nothing new. */
-const STATUSES: Record<string, ProviderNotice["type"]> = {
+const STATUSES = byWord<ProviderNotice["type"]>({
   sent: "sent",
   delivered: "delivered",
   read: "delivered",
   undelivered: "undelivered",
   failed: "failed",
   rejected: "failed",
-}
+})
 
 /** What the codes of reports mean, because a report has no words. */
-const WORDS: Record<string, string> = {
+const WORDS = byWord({
   "10": "the carrier calls the text not valid",
   "20": "the network failed",
   "30": "the text was filtered as unwanted",
@@ -200,24 +202,32 @@ const WORDS: Record<string, string> = {
   "201": "a toll-free number of the USA cannot write to Canada",
   "900": "the credit is used up",
   "1000": "the carrier gave no reason",
-}
+})
 
 const OPTED_OUT = "200"
+
+/** What Plivo itself makes of a text that comes in. */
+const KEYWORDS = byWord({ optout: "stop", optin: "start", help: "help" } as const)
 
 function reportOf(fields: Record<string, unknown>): ProviderReport | undefined {
   const field = textIn(fields)
   const provider_message_id = field("MessageUUID")
   const status = field("Status")
   if (status === undefined) {
-    return receivedReport(provider_message_id, field("From"), field("To"), field("Text"))
+    // A text with pictures has a body in the place of its text.
+    const text = field("Text") ?? field("Body")
+    const keyword = KEYWORDS.get(field("MessageIntent") ?? "")
+    return receivedReport(provider_message_id, field("From"), field("To"), text, keyword)
   }
-  const type = STATUSES[status]
+  const type = STATUSES.get(status)
   if (!type) return undefined
   const code = type === "undelivered" || type === "failed" ? codeIn(field("ErrorCode")) : undefined
   const amount = field("TotalAmount")
   const notice: ProviderNotice = {
     type,
-    response: code ? `${status} ${code}: ${WORDS[code] ?? "see the error codes of Plivo"}` : null,
+    response: code
+      ? `${status} ${code}: ${WORDS.get(code) ?? "see the error codes of Plivo"}`
+      : null,
     ...(code && { provider_code: code }),
     ...(amount && /^\d{1,9}(\.\d{1,9})?$/.test(amount) && { price: { amount, currency: "USD" } }),
   }

@@ -267,6 +267,10 @@ export function senderFor({ from, per_country_from = {} }: SmsSettings, to: stri
 export const allows = ({ allowed_countries = [] }: SmsSettings, to: string): boolean =>
   allowed_countries.length === 0 || allowed_countries.some((prefix) => to.startsWith(prefix))
 
+/** By words from outside: what every object has by itself is none of them. */
+export const byWord = <Value>(words: Record<string, Value>): ReadonlyMap<string, Value> =>
+  new Map(Object.entries(words))
+
 /** The fields of a callback that are texts, by their names. */
 export const textIn = (fields: Record<string, unknown>) => (name: string) =>
   typeof fields[name] === "string" ? fields[name] : undefined
@@ -288,10 +292,12 @@ export function receivedReport(
   from: string | undefined,
   to: string | undefined,
   text: string | undefined,
+  keyword?: ReceivedText["keyword"],
 ): ProviderReport | undefined {
   if (from === undefined || to === undefined || text === undefined) return undefined
   // A name or a short code stays as it is.
-  const received = { from: phoneFrom(from) ?? from, to: phoneFrom(to) ?? to, text }
+  const parties = { from: phoneFrom(from) ?? from, to: phoneFrom(to) ?? to }
+  const received = { ...parties, text, ...(keyword && { keyword }) }
   return {
     notices: [],
     received: { provider_message_id: provider_message_id ?? null, ...received },

@@ -12,6 +12,7 @@ import type {
 import {
   allows,
   basicAuth,
+  byWord,
   checked,
   exchange,
   meaningOfStatus,
@@ -180,7 +181,7 @@ const MOST_SAID = 500
 /** Errors have `code` and `message`, or in the form of RFC 9457 `detail`. */
 function refusal(status: number, body: Record<string, unknown> = {}): TextAnswer {
   const code = /^\d{5}$/.test(String(body.code)) ? String(body.code) : undefined
-  const words = body.message ?? body.detail ?? (code && WORDS[code]) ?? "no reason was given"
+  const words = body.message ?? body.detail ?? (code && WORDS.get(code)) ?? "no reason was given"
   const said = `${code ?? `HTTP ${status}`}: ${words}`.slice(0, MOST_SAID)
   const meaning = MEANINGS.get(code ?? "") ?? meaningOfStatus(status)
   return { meaning, said, provider_code: code }
@@ -208,7 +209,7 @@ const MEANINGS = new Map(
 )
 
 /** What the codes of reports mean, because a report has no words. */
-const WORDS: Record<string, string> = {
+const WORDS = byWord({
   "21610": "the recipient wants no more texts from this sender",
   "30001": "too many texts wait at Twilio",
   "30002": "the account is suspended",
@@ -220,7 +221,7 @@ const WORDS: Record<string, string> = {
   "30008": "the carrier gave no reason",
   "30034": "the sender is not registered in the USA",
   "30036": "the text waited too long at Twilio",
-}
+})
 
 /** The address without its port and with the usual one, because both are signed. Bun encodes an apostrophe, Twilio does not. */
 const addressesOf = (url: string): string[] =>
@@ -259,26 +260,26 @@ function signedFields(form: URLSearchParams): string {
 
 const OPTED_OUT = "21610"
 
-const STATUSES: Record<string, ProviderNotice["type"]> = {
+const STATUSES = byWord<ProviderNotice["type"]>({
   sent: "sent",
   delivered: "delivered",
   read: "delivered",
   undelivered: "undelivered",
   failed: "failed",
   canceled: "failed",
-}
+})
 
-const KEYWORDS = { STOP: "stop", START: "start", HELP: "help" } as const
+const KEYWORDS = byWord({ STOP: "stop", START: "start", HELP: "help" } as const)
 
 function reportOf(fields: Record<string, unknown>): ProviderReport | undefined {
   const text = textIn(fields)
   const provider_message_id = text("MessageSid") ?? text("SmsSid")
   const status = text("MessageStatus")
   if (status === undefined) return textOf(fields)
-  const type = STATUSES[status]
+  const type = STATUSES.get(status)
   if (!type) return undefined
   const code = text("ErrorCode")
-  const words = text("ErrorMessage") ?? (code && WORDS[code])
+  const words = text("ErrorMessage") ?? (code && WORDS.get(code))
   const notice: ProviderNotice = {
     type: code === OPTED_OUT ? "opted_out" : type,
     response: code ? `${code}: ${words ?? "see the errors of Twilio"}`.slice(0, MOST_SAID) : null,
@@ -289,8 +290,6 @@ function reportOf(fields: Record<string, unknown>): ProviderReport | undefined {
 
 function textOf(fields: Record<string, unknown>): ProviderReport | undefined {
   const text = textIn(fields)
-  const report = receivedReport(text("MessageSid"), text("From"), text("To"), text("Body"))
-  const keyword = KEYWORDS[text("OptOutType") as keyof typeof KEYWORDS]
-  if (report?.received && keyword) report.received.keyword = keyword
-  return report
+  const keyword = KEYWORDS.get(text("OptOutType") ?? "")
+  return receivedReport(text("MessageSid"), text("From"), text("To"), text("Body"), keyword)
 }

@@ -14,6 +14,7 @@ import type {
 import {
   allows,
   basicAuth,
+  byWord,
   checked,
   exchange,
   meaningOfStatus,
@@ -128,7 +129,7 @@ interface VonagePart {
 }
 
 /** The statuses of the SMS API. Those that are not here are a word about the number or the text. */
-const STATUSES: Record<string, TextMeaning> = {
+const STATUSES = byWord<TextMeaning>({
   "0": "sent",
   "1": "throttled",
   "4": "credentials",
@@ -144,7 +145,7 @@ const STATUSES: Record<string, TextMeaning> = {
   "23": "forbidden", // the address of our callback
   "29": "forbidden", // a trial account may only text its own numbers
   "32": "credentials",
-}
+})
 
 /**
  * One entry for each part of the text. Where one was taken, the text is sent, because a second try would
@@ -163,7 +164,7 @@ function readAnswer({ status }: { status: number }, text: string): TextAnswer {
     }
     const { status: code, "error-text": words } = refused
     const said = `${code}: ${words ?? "no reason was given"}`
-    return { meaning: STATUSES[String(code)] ?? "refused", said, provider_code: String(code) }
+    return { meaning: STATUSES.get(String(code)) ?? "refused", said, provider_code: String(code) }
   }
   const id = first["message-id"]
   const price = priceOf(taken)
@@ -241,17 +242,17 @@ async function hasToken({ url, headers, body }: CallbackRequest, secret: string)
   }
 }
 
-const REPORTS: Record<string, ProviderNotice["type"]> = {
+const REPORTS = byWord<ProviderNotice["type"]>({
   accepted: "sent",
   buffered: "sent",
   delivered: "delivered",
   expired: "undelivered",
   failed: "undelivered",
   rejected: "undelivered",
-}
+})
 
 /** Codes of delivery receipts. */
-const WORDS: Record<string, string> = {
+const WORDS = byWord({
   "1": "unknown",
   "2": "the phone is switched off or cannot be reached",
   "3": "the number is no longer in use",
@@ -274,7 +275,7 @@ const WORDS: Record<string, string> = {
   "53": "a filter of the country found no consent",
   "54": "a rule of the country refused the text",
   "99": "the carrier gave no reason",
-}
+})
 
 const OPTED_OUT = "9"
 
@@ -286,10 +287,10 @@ function reportOf(fields: Record<string, unknown>): ProviderReport | undefined {
   if (status === undefined) {
     return receivedReport(provider_message_id, field("msisdn"), field("to"), field("text"))
   }
-  const type = REPORTS[status]
+  const type = REPORTS.get(status)
   if (!type) return undefined
   const code = type === "undelivered" ? field("err-code") : undefined
-  const words = code && WORDS[code]
+  const words = code && WORDS.get(code)
   const notice: ProviderNotice = {
     type,
     response: words ? `${status} ${code}: ${words}` : type === "undelivered" ? status : null,

@@ -191,6 +191,10 @@ describe("a signature", () => {
       {},
       { ...nonce, "x-plivo-signature-v2": mac("x") },
       { ...nonce, "x-plivo-signature-v2": right, "x-plivo-signature-v3": "x" },
+      {
+        "x-plivo-signature-v2-nonce": "?MessageUUID=1.7",
+        "x-plivo-signature-v2": mac(`${CALLBACK}?MessageUUID=1.7`),
+      },
     ]
     for (const headers of fakes) expect(await call(headers)).toBeUndefined()
   })
@@ -206,6 +210,7 @@ test.each([
   ["undelivered", "30", ["undelivered"]],
   ["undelivered", "999", ["undelivered"]],
   ["undelivered", "200", ["undelivered", "opted_out"]],
+  ["constructor", "000", undefined],
 ])("the report %s with the code %s tells %j", async (Status, ErrorCode, types) => {
   const report = await callbacks.read(given(callOf({ ...REPORT, Status, ErrorCode }, "POST")))
   expect(report?.notices.map(({ type }) => type)).toEqual(types as ["sent"])
@@ -221,6 +226,22 @@ test("a text that came is read with its number in E.164, and a name stays a name
   expect(received).toEqual({ provider_message_id, from: "+436601234567", to: "Belfry", text: Text })
   expect(await callbacks.read(given(callOf({}, "POST")))).toBeUndefined()
 })
+
+test.each([
+  ["optout", "stop"],
+  ["optin", "start"],
+  ["help", "help"],
+  ["", undefined],
+  ["constructor", undefined],
+])(
+  "the intent %p that Plivo sees makes a text with pictures %p",
+  async (MessageIntent, keyword) => {
+    const { Text, ...fields } = INBOUND
+    const call = callOf({ ...fields, Body: Text, MessageIntent }, "POST")
+    const report = await callbacks.read(given(call))
+    expect([report?.received?.text, report?.received?.keyword] as unknown).toEqual([Text, keyword])
+  },
+)
 
 providerContract(plivoProvider, async () =>
   serviceCase({ ...access }, "providers.plivo.endpoint", ({ authorization }, number) => {

@@ -314,6 +314,7 @@ test.each([
   ["queued", undefined],
   ["sending", undefined],
   ["accepted", undefined],
+  ["constructor", undefined],
   ["sent", "sent"],
   ["delivered", "delivered"],
   ["undelivered", "undelivered"],
@@ -349,6 +350,7 @@ test("a text that came in is read, with what Twilio made of its words", async ()
     notices: [],
     received: { ...received, keyword: "stop" },
   })
+  expect(await read({ ...fields, OptOutType: "__proto__" })).toEqual({ notices: [], received })
   expect(await read({ AccountSid: access.account_sid })).toBeUndefined()
   expect(twilioProvider.callbacks?.answer).toEqual({
     content_type: "text/xml",

@@ -349,6 +349,7 @@ test.each([
 
 test.each([
   ["an unknown status", { ...RECEIPT, status: "unknown" }],
+  ["a status that every object has", { ...RECEIPT, status: "constructor" }],
   ["a binary message", { ...INBOUND, text: undefined, data: "00", type: "binary" }],
   ["nothing", {}],
 ])("%s changes nothing", async (_, fields) => {
