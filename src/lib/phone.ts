@@ -16,9 +16,9 @@ export function readPhone(value: string, path: string, problems: ProblemList): s
   return isPhone(value) ? value : problems.add(path, "invalid_phone_number", NOT_A_PHONE)
 }
 
-/** The number of a service that leaves out the plus, or writes 00 for it; undefined where it is none. */
+/** The number of a service that leaves out the plus, writes 00 for it, or puts groups; undefined where it is none. */
 export function phoneFrom(text: string): string | undefined {
-  const number = text.trim().replace(/^(\+|00)?/, "+")
+  const number = text.replace(/[\s-]/g, "").replace(/^(\+|00)?/, "+")
   return isPhone(number) ? number : undefined
 }
 

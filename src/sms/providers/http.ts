@@ -245,7 +245,7 @@ const SHORTEST_SECRET = 6
  */
 function secretsIn({ url, headers = {}, body = "" }: RequestTemplate): string[] {
   const paths = url.replace(/^[^:]+:\/\/[^/]*|[?#].*/gs, "").match(/[^/{}]*\d[^/{}]*/g) ?? []
-  const values = [...`${url}\n${body}`.matchAll(/(?:=|:\s*")([^&"{}\s]+)/g)].map(
+  const values = [...`${url}\n${body}`.matchAll(/(?:=["']?|:\s*"|>)([^&"'<>{}\s]+)/g)].map(
     ([, one]) => one ?? "",
   )
   const words = Object.values(headers).flatMap((value) => value.split(/\s+/))

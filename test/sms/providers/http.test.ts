@@ -232,21 +232,28 @@ describe("an answer becomes an outcome:", () => {
   })
 })
 
-test("secrets that a gateway repeats are masked, and answers of the API show none", async () => {
-  const access = {
-    url: "/send?password=kannel%2Dsecret&to={{to}}",
-    headers: { Authorization: "Bearer key-of-a-header" },
-    body: '{"api_key": "key-of-a-body", "text": "{{text}}"}',
-  }
-  using server = gatewayServer((request) => {
-    const { path, headers, body } = request
-    const words = `${path} ${headers.get("authorization")} ${body} kannel-secret`
-    return new Response(`${"x".repeat(120)} ${words}`, { status: 400 })
-  })
-  const whole = { ...access, method: "POST", url: server.url + access.url } as const
-  const shown = JSON.stringify([await open(whole).send(textOf()), masked(httpProvider, whole)])
-  expect(shown).not.toMatch(/secret|key-of/)
-})
+test.each([
+  '{"api_key": "key-of-a-body", "text": "{{text}}"}',
+  '<sms key="key-of-a-body"><text>{{text}}</text></sms>',
+  "<sms><key>key-of-a-body</key><text>{{text}}</text></sms>",
+])(
+  "secrets that a gateway repeats are masked, and answers of the API show none: %s",
+  async (body) => {
+    const access = {
+      url: "/send?password=kannel%2Dsecret&to={{to}}",
+      headers: { Authorization: "Bearer key-of-a-header", "Content-Type": "text/plain" },
+      body,
+    }
+    using server = gatewayServer((request) => {
+      const { path, headers, body } = request
+      const words = `${path} ${headers.get("authorization")} ${body} kannel-secret`
+      return new Response(`${"x".repeat(120)} ${words}`, { status: 400 })
+    })
+    const whole = { ...access, method: "POST", url: server.url + access.url } as const
+    const shown = JSON.stringify([await open(whole).send(textOf()), masked(httpProvider, whole)])
+    expect(shown).not.toMatch(/secret|key-of/)
+  },
+)
 
 test("the usual words of a 404 do not show a key in the path, nor a login", async () => {
   using server = gatewayServer(
