@@ -122,7 +122,8 @@ export const localRows = [
     options: [...HERE, ["--upgrade <id>", "", "hidden"]], // see enterMigration
   }),
   own("smoke", smoke, {
-    about: "try this binary in a scratch folder: send, webhook, template, SMTP, received mail",
+    about:
+      "try this binary in a scratch folder: send, text, webhook, template, SMTP, received mail",
     example: ["", "--format junit > smoke.xml"],
     options: [["--format <format>", "lines, tap or junit"]],
   }),

@@ -22,11 +22,15 @@ interface EmailLine extends EmailStatus {
   created_at: string | number
 }
 
+/** The text left, and nobody knows whether the provider took it. */
+const UNCONFIRMED = "unconfirmed"
+
 /** `✓ delivered`, `✗ bounced (NoEmail)`: the mark says the same as the colour. */
 export function statusMark(email: EmailStatus, paint: Paint): string {
   const { status, status_reason } = email
   const reason = status_reason ? ` (${cleanLine(status_reason)})` : ""
-  if (isGood(status)) return `${paint.green(`✓ ${status}`)}${reason}`
+  const is_sure = status_reason !== UNCONFIRMED
+  if (isGood(status) && is_sure) return `${paint.green(`✓ ${status}`)}${reason}`
   if (isBad(status)) return `${paint.red(`✗ ${status}`)}${reason}`
   return `${paint.yellow(`… ${cleanLine(status)}`)}${reason}`
 }
@@ -63,7 +67,7 @@ const copiesText = ({ recipients, status }: Pick<Email, "recipients" | "status">
 
 export function statusCell({ status, status_reason }: EmailStatus): string {
   if (isHeld(status_reason)) return "held"
-  if (status_reason === "unconfirmed") return status_reason
+  if (status_reason === UNCONFIRMED) return status_reason
   return isBad(status) ? `${status} ✗` : status
 }
 

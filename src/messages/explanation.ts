@@ -325,7 +325,8 @@ function summaryOf({ message, attempts: tried }: MessageFacts, noun: string): st
     return `${it} waits: ${sentence(status_reason ?? "its turn")}${until}`
   }
   const times = tried.length === 1 ? "1 attempt" : `${tried.length} attempts`
-  if (ENDED_WELL.has(status)) return `${it} was ${status} after ${times}.`
+  const how = status_reason ? ` (${status_reason})` : ""
+  if (ENDED_WELL.has(status)) return `${it} was ${status}${how} after ${times}.`
   const response = tried.at(-1)?.response
   const why = status_reason ? `, because of ${status_reason.replace(/\.$/, "")}` : ""
   return `${it} ended ${status}${why}.${response ? ` The last answer was: ${response}` : ""}`

@@ -47,7 +47,7 @@ export const SmsInput = t.Object({
   to: t.String({ description: "A phone number of E.164: `+4915112345678`." }),
   body: optionalText({
     maxLength: SOURCE_BYTES,
-    description: `The text, 1 to ${LONGEST_BODY} characters. Required without a template.`,
+    description: `Required without a template. A text has 1 to ${LONGEST_BODY} characters of it. With \`variables\` it is Handlebars, whose source may be longer.`,
   }),
   ...templateFields("`body`"),
   from: optionalText({

@@ -52,6 +52,15 @@ test("a text that came in says from whom, and a foreign one is not there", async
   }
 })
 
+test("a text that nobody confirmed is not told as one that was sent", async () => {
+  const project = await service.project()
+  const id = await addText(store, project, { to: ANN })
+  const change = { status: "sent", status_reason: "unconfirmed", state: OVER } as const
+  await store.tx((tx) => tx.update(messages).set(change).where(eq(messages.id, id)))
+  const { summary } = await told(project.project_id, id)
+  expect(summary).toBe(`The text to ${ANN} was sent (unconfirmed) after 0 attempts.`)
+})
+
 test("the reason of a failure is told once, as one sentence", async () => {
   const project = await service.project()
   const id = await addText(store, project, { to: ANN })

@@ -71,14 +71,21 @@ test("a text is opened, cancelled and not sent again as what it is", () => {
 
 test("an opened text shows its body, segments, price and timeline, without its escapes", () => {
   const sms = {
-    ...{ ...listed(1), body: "Hi\u001b[31m", encoding: "gsm7", segments: 2, tags: ["t"] },
+    ...{
+      ...listed(1),
+      status: "sent",
+      body: "Hi\u001b[31m",
+      encoding: "gsm7",
+      segments: 2,
+      tags: ["t"],
+    },
     ...{ provider: "twilio", provider_message_id: "SM1", status_reason: "unconfirmed" },
     ...{ price: { amount: "0.0075", currency: "USD" }, error: null, is_test: false },
     timeline: [{ type: "sms.sent", timestamp: at(NOW), detail: null }],
   }
   const linesOf = (tab: Tab) =>
     messageText({ sms } as unknown as MessageParts, painter(false), 110, tab) ?? ""
-  expect(linesOf("Timeline")).toMatch(/delivered \(unconfirmed\)[\s\S]+2 \(gsm7\)[\s\S]+twilio/)
+  expect(linesOf("Timeline")).toMatch(/… sent \(unconfirmed\)[\s\S]+2 \(gsm7\)[\s\S]+twilio/)
   expect(linesOf("Timeline")).toMatch(/0\.0075 USD[\s\S]+Hi[\s\S]+sms\.sent/)
   expect(linesOf("Timeline")).not.toContain("\u001b")
   expect(linesOf("Text")).toContain("Hi")
