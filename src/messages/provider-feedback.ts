@@ -85,7 +85,7 @@ function factsOf(
   const known = new Map(recipients.map(addressOf).map((one) => [comparable(one), one]))
   const [first] = known.values()
   return notices.flatMap((notice) => {
-    const { type: said, recipient: _, ...telling } = notice
+    const { type, recipient: _, ...telling } = notice
     const recipient = recipientOf(notice)
     const address = recipient === undefined ? first : known.get(comparable(recipient))
     if (address === undefined) return []
@@ -93,10 +93,8 @@ function factsOf(
     const { provider_code, price, ...fact } = more
     const codes = { smtp_code, enhanced_code, response, mx: null, tls: null }
     const detail = { ...codes, ...(provider_code && { provider_code }), ...(price && { price }) }
-    const type = said === "opted_out" ? "failed" : said
-    const opted_out = said === "opted_out" && { opted_out: true as const }
     const error = BAD.has(type) && { error: { code: "provider_error", message: wordsOf(telling) } }
-    return [{ ...fact, type, address, detail, ...error, ...opted_out }]
+    return [{ ...fact, type, address, detail, ...error }]
   })
 }
 

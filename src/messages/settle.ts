@@ -187,7 +187,7 @@ export type LateFact = StatusChange & { type: Status | "soft_bounced" }
 /**
  * What the world says after the fact: a complaint, a late bounce, a delivery report. What is known
  * already is not told again, and a recipient that waits for another attempt goes on waiting. That a recipient
- * wants no more counts in any case, and what was unconfirmed is settled.
+ * wants no more counts in any status, and what was unconfirmed is settled.
  */
 export async function feedback(tx: Tx, message_id: string, fact: LateFact) {
   const message = await load(tx, message_id)
@@ -204,7 +204,8 @@ export async function feedback(tx: Tx, message_id: string, fact: LateFact) {
     const steps = [{ address, status, reason, facts: is_news ? [fact] : [], ...errorIn(fact) }]
     return changeAll(tx, [{ before: message, steps }])
   }
-  if (fact.opted_out) await suppressWhere(tx, [{ after: message, facts: [fact] }], false)
+  if (fact.opted_out && !was_told)
+    await suppressWhere(tx, [{ after: message, facts: [fact] }], false)
 }
 
 const errorIn = ({ error, detail }: StatusChange): Pick<Step, "error"> =>

@@ -52,7 +52,7 @@ export interface StatusChange {
   at?: string
   /** Beside `failed`: the recipient's server deferred the message until it was given up. */
   is_soft?: true
-  /** Beside `failed`: the recipient wants no more messages. */
+  /** Beside `failed` and `undelivered`: the recipient wants no more messages. */
   opted_out?: true
   /** Of a message that came in. */
   received?: ReceivedMessage

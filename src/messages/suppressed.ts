@@ -247,7 +247,7 @@ interface Lesson {
 
 const NOTHING: Lesson = { lasting: [], general: [], soft: [], opted_out: [] }
 
-const BAD = new Set(["bounced", "complained", "failed"])
+const BAD = new Set(["bounced", "complained", "failed", "undelivered"])
 
 function learn(lessons: Map<string, Lesson>, message: ChangedMessage["after"], fact: StatusChange) {
   const { id, account_id, project_id, channel, source } = message

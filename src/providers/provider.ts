@@ -214,8 +214,9 @@ export interface SenderIdentity {
 
 /** What a provider says later about one recipient, in the words of our events. */
 export interface ProviderNotice {
-  /** `opted_out`: the recipient wants no more messages. */
-  type: "sent" | "delivered" | "undelivered" | "bounced" | "complained" | "failed" | "opted_out"
+  type: "sent" | "delivered" | "undelivered" | "bounced" | "complained" | "failed"
+  /** Beside `undelivered` and `failed`: the recipient wants no more messages. */
+  opted_out?: true
   /** The address as the provider writes it. Absent: the only recipient of the message. */
   recipient?: string
   bounce_type?: "Permanent" | "Transient"

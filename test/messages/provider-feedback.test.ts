@@ -7,7 +7,7 @@ import { INSTANCE } from "../../src/providers/tables"
 import { suppressions } from "../../src/suppressions/tables"
 import { addProject } from "../harness/project-rows"
 import { testStore } from "../harness/store"
-import { addText, eventsOf, NUMBER, read, sent, tell, typesOf } from "../sms/told"
+import { addText, eventsOf, NUMBER, read, sent, tell, typesOf, write } from "../sms/told"
 
 const base = await testStore()
 const { store } = base
@@ -152,14 +152,27 @@ describe("who wants no more texts by the word of the provider", () => {
   })
 
   test("is suppressed by a report, also where it changes no status", async () => {
-    for (const before of ["sent", "delivered"] as const) {
-      const { owner, report, status } = await sentText()
-      await report(before)
-      await report("opted_out", { provider_code: "21610" })
-      expect(await status()).toBe(before === "sent" ? "failed" : "delivered")
-      expect(await listed()).toContainEqual(rowOf(owner.project_id) as never)
+    for (const type of ["failed", "undelivered"] as const) {
+      for (const before of ["sent", "delivered"] as const) {
+        const { owner, report, status } = await sentText()
+        await report(before)
+        await report(type, { provider_code: "21610", opted_out: true })
+        expect(await status()).toBe(before === "sent" ? type : "delivered")
+        expect(await listed()).toContainEqual(rowOf(owner.project_id) as never)
+      }
     }
   })
+
+  test.each(["failed", "undelivered"] as const)(
+    "may write START, and the same report (%s) coming again changes nothing",
+    async (type) => {
+      const { owner, report } = await sentText()
+      await report(type, { opted_out: true })
+      await write(store, owner, "START")
+      await report(type, { opted_out: true })
+      expect(await listed()).not.toContainEqual(rowOf(owner.project_id) as never)
+    },
+  )
 
   test("is suppressed by the answer to an attempt", async () => {
     const refused = { status: "failed", opted_out: true, reason: "unsubscribed" } as const

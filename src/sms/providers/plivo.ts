@@ -229,11 +229,10 @@ function reportOf(fields: Record<string, unknown>): ProviderReport | undefined {
       ? `${status} ${code}: ${WORDS.get(code) ?? "see the error codes of Plivo"}`
       : null,
     ...(code && { provider_code: code }),
+    ...(code === OPTED_OUT && { opted_out: true }),
     ...(amount && /^\d{1,9}(\.\d{1,9})?$/.test(amount) && { price: { amount, currency: "USD" } }),
   }
-  const notices =
-    code === OPTED_OUT ? [notice, { ...notice, type: "opted_out" as const }] : [notice]
-  return statusReport(provider_message_id, field("id"), ...notices)
+  return statusReport(provider_message_id, field("id"), notice)
 }
 
 /** `000` stands for no error. */

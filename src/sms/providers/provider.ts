@@ -275,15 +275,15 @@ export const byWord = <Value>(words: Record<string, Value>): ReadonlyMap<string,
 export const textIn = (fields: Record<string, unknown>) => (name: string) =>
   typeof fields[name] === "string" ? fields[name] : undefined
 
-/** What a report says of one text: the service's id, ours where the report carries it, and its notices. */
+/** What a report says of one text: the service's id, ours where the report carries it, and the notice. */
 export const statusReport = (
   provider_message_id: string | undefined,
   message_id: string | undefined,
-  ...notices: ProviderNotice[]
+  notice: ProviderNotice,
 ): ProviderReport => ({
   ...(provider_message_id !== undefined && { provider_message_id }),
   ...(message_id !== undefined && isUuid(message_id) && { message_id }),
-  notices,
+  notices: [notice],
 })
 
 /** A text that came in, with its numbers in E.164; undefined where something of it is missing. */

@@ -281,9 +281,10 @@ function reportOf(fields: Record<string, unknown>): ProviderReport | undefined {
   const code = text("ErrorCode")
   const words = text("ErrorMessage") ?? (code && WORDS.get(code))
   const notice: ProviderNotice = {
-    type: code === OPTED_OUT ? "opted_out" : type,
+    type,
     response: code ? `${code}: ${words ?? "see the errors of Twilio"}`.slice(0, MOST_SAID) : null,
     ...(code && { provider_code: code }),
+    ...(code === OPTED_OUT && { opted_out: true }),
   }
   return statusReport(provider_message_id, text("id"), notice)
 }

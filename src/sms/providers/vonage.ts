@@ -295,8 +295,7 @@ function reportOf(fields: Record<string, unknown>): ProviderReport | undefined {
     type,
     response: words ? `${status} ${code}: ${words}` : type === "undelivered" ? status : null,
     ...(words && { provider_code: code }),
+    ...(code === OPTED_OUT && { opted_out: true }),
   }
-  const notices =
-    code === OPTED_OUT ? [notice, { ...notice, type: "opted_out" as const }] : [notice]
-  return statusReport(provider_message_id, field("client-ref"), ...notices)
+  return statusReport(provider_message_id, field("client-ref"), notice)
 }

@@ -209,7 +209,7 @@ test.each([
   ["rejected", "40", ["failed"]],
   ["undelivered", "30", ["undelivered"]],
   ["undelivered", "999", ["undelivered"]],
-  ["undelivered", "200", ["undelivered", "opted_out"]],
+  ["undelivered", "200", ["undelivered"]],
   ["constructor", "000", undefined],
 ])("the report %s with the code %s tells %j", async (Status, ErrorCode, types) => {
   const report = await callbacks.read(given(callOf({ ...REPORT, Status, ErrorCode }, "POST")))
@@ -218,6 +218,7 @@ test.each([
   expect(report).toMatchObject({ provider_message_id: REPORT.MessageUUID, message_id: ID })
   expect(report?.notices[0]).toMatchObject({ price: { amount: "0.00700", currency: "USD" } })
   expect(report?.notices[0]?.provider_code).toBe(ErrorCode === "000" ? undefined : ErrorCode)
+  expect(report?.notices[0]?.opted_out).toBe(ErrorCode === "200" ? true : undefined)
 })
 
 test("a text that came is read with its number in E.164, and a name stays a name", async () => {

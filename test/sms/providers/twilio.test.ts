@@ -333,7 +333,7 @@ test("a report of an error has its words, and one of an opt-out says so", async 
     { type: "undelivered", response, provider_code: "30005" },
   ])
   const opted_out = await read({ ...failed, MessageStatus: "failed", ErrorCode: "21610" })
-  expect(opted_out?.notices.map(({ type }) => type)).toEqual(["opted_out"])
+  expect(opted_out?.notices).toMatchObject([{ type: "failed", opted_out: true }])
 })
 
 test("a text that came in is read, with what Twilio made of its words", async () => {

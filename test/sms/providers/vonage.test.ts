@@ -338,13 +338,14 @@ test.each([
   ["expired", "2", ["undelivered"]],
   ["failed", "6", ["undelivered"]],
   ["rejected", "4", ["undelivered"]],
-  ["rejected", "9", ["undelivered", "opted_out"]],
+  ["rejected", "9", ["undelivered"]],
 ])("the receipt %s with the code %s tells %j", async (status, code, types) => {
   const report = await read({ ...RECEIPT, status, "err-code": code })
   expect(report).toMatchObject({ provider_message_id: RECEIPT.messageId, message_id: ID })
   expect(report?.notices.map(({ type }) => type)).toEqual(types as ["sent"])
   const provider_code = code === "0" ? undefined : code
   expect(report?.notices[0]?.provider_code).toBe(provider_code)
+  expect(report?.notices[0]?.opted_out).toBe(code === "9" ? true : undefined)
 })
 
 test.each([
