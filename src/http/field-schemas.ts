@@ -8,7 +8,8 @@ import { isExactlyCarried } from "./json"
 const MOST_CHARACTERS = 200
 
 export const ONE_LINE = "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$"
-export const MONTH = "^\\d{4}-(0[1-9]|1[0-2])$"
+/** Below the year 9000, so that the month after it also has a year of four digits. */
+export const MONTH = "^[0-8]\\d{3}-(0[1-9]|1[0-2])$"
 
 /** Text of one line that people read: neither empty nor with a control character. */
 export const nameText = (maxLength = MOST_CHARACTERS) =>
