@@ -25,7 +25,7 @@ test("a check that Ctrl-C ends leaves the archive, and nothing beside it", async
   const { error } = (await new Response(child.stderr).json()) as { error: { code: string } }
   expect(error.code).toBe("interrupted")
   expect(readdirSync(folder)).toEqual(before)
-}, 60_000)
+})
 
 test("create and list say how many files a backup lacks", async () => {
   const data_dir = join(freshHome(), "belfry")
@@ -46,7 +46,7 @@ test("create and list say how many files a backup lacks", async () => {
   const listed = await belfry(["backup", "list", ...local, "--output", "table"])
   const lines = listed.out.split("\n").filter((line) => line.includes("belfry-20"))
   expect(lines.map((line) => line.includes("lacks 2 files"))).toEqual([true, false])
-}, 60_000)
+})
 
 test("a copy is checked where nothing can be written beside it, with the data folder in its place", async () => {
   const data_dir = join(freshHome(), "belfry")
@@ -60,7 +60,7 @@ test("a copy is checked where nothing can be written beside it, with the data fo
   closeSync(file)
   expect([exit, JSON.parse(out).path]).toEqual([0, beside])
   expect(readdirSync(join(data_dir, "backups"))).toEqual(before)
-}, 60_000)
+})
 
 test("a running server refuses a backup into another folder than its own", async () => {
   const home = freshHome()
@@ -86,7 +86,7 @@ test("a running server refuses a backup into another folder than its own", async
     server.kill("SIGTERM")
     await server.exited
   }
-}, 60_000)
+})
 
 test("beside the server of `up`, whose folder nobody named, a check uses the key of that server", async () => {
   await using server = await box({
@@ -96,4 +96,4 @@ test("beside the server of `up`, whose folder nobody named, a check uses the key
   expect((await line("backup", "create")).exit).toBe(0)
   const { exit, out } = await line("backup", "verify")
   expect([exit, JSON.parse(out)]).toMatchObject([0, { secrets_opened: true }])
-}, 60_000)
+})

@@ -1,4 +1,4 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Command } from "commander"
@@ -9,8 +9,6 @@ import { program } from "../harness/program"
 import { openScreen } from "../harness/screen"
 import { belfry, freshHome } from "./belfry"
 import { email, FakeApi, KEY } from "./fake-api"
-
-setDefaultTimeout(60_000)
 
 const NEWEST = "0199a1c2-0000-7000-8000-0000deadbee1"
 const OTHER = "0199a1c3-0000-7000-8000-0000feedf00d"

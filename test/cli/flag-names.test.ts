@@ -101,4 +101,4 @@ test("on a server without an owner every permission error says belfry setup", as
   await belfry(["setup", up.url, ...own], { env: { HOME: home }, stdin: "Correct-Horse-7" })
   const after = await belfry(["accounts", "list"], { env: { HOME } })
   expect([after.exit, after.err.includes("belfry setup")]).toEqual([4, false])
-}, 60_000)
+})

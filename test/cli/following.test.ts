@@ -1,4 +1,4 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { statSync } from "node:fs"
 import { join } from "node:path"
 import * as apiKeys from "../../src/identity/api-keys"
@@ -13,10 +13,8 @@ import { sharedService } from "../harness/shared-service"
 import { belfry, environment, freshHome, onTerminal } from "./belfry"
 import { FakeApi, KEY } from "./fake-api"
 
-setDefaultTimeout(60_000)
 quietLog()
 
-const WAIT_MS = 20_000
 const SECRETS = ".config/belfry/listen"
 
 const times = { look_ms: 100, ping_ms: 25_000, silence_ms: 50_000, stuck_ms: 10_000 }
@@ -41,7 +39,7 @@ function running(words: string[], env: Record<string, string>) {
     child,
     lines,
     stderr,
-    ready: () => stdout.first((line) => line.includes('"ready"'), WAIT_MS),
+    ready: () => stdout.first((line) => line.includes('"ready"')),
     ended: async () => {
       await Promise.all([stdout.ended, stderr.ended])
       return await child.exited

@@ -68,7 +68,7 @@ test("resume with --data-dir acts on the server of that folder, asks first, and 
   expect([done.exit, JSON.parse(done.out)]).toEqual([0, { queue: HELD, ...counts }])
   expect(JSON.parse((await cli(...named, "--dry-run")).out)).toMatchObject({ messages: 0 })
   expect(api.seen).toEqual([])
-}, 60_000)
+})
 
 test("who may not resume by HTTP is told the way on the machine", async () => {
   using api = new FakeApi()
@@ -87,4 +87,4 @@ test("the monitor drops what a server on its machine holds, and never what anoth
   using database = new Database(join(data_dir, "belfry.db"), { readonly: true })
   const held = database.query("SELECT count(*) AS n FROM messages WHERE owner = ?").get(HELD)
   expect(held).toEqual({ n: 2 })
-}, 60_000)
+})

@@ -76,4 +76,4 @@ test("with storage.wal_autocheckpoint = 0 no command copies the log, beside a se
   await server.stop()
   await everywhere()
   await onFolder("admin", "lost-key")
-}, 60_000)
+})

@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite"
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { openSecrets } from "../../src/core/secrets"
@@ -8,8 +8,6 @@ import { freshHome } from "./belfry"
 import { belfry } from "./lines"
 
 quietLog()
-setDefaultTimeout(60_000)
-
 const NEW_KEY = Buffer.alloc(32, 9).toString("base64")
 const PLAIN = "planted plain text"
 

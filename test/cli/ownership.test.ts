@@ -70,7 +70,7 @@ test("a box from its set-up to the plan's limit, by the command line alone", asy
   expect(whole).toContain("invitation.accepted")
   const planted = [token, key.key, made.api_key.key, PASSWORD.trim(), "Proper-Staple-8"]
   for (const secret of planted) expect([secret, whole.includes(secret)]).toEqual([secret, false])
-}, 60_000)
+})
 
 test("an operator locks an account while the server runs, and after it", async () => {
   await using server = await box()
@@ -120,7 +120,7 @@ test("an operator locks an account while the server runs, and after it", async (
   })
   const users = read(await ann(["admin", "users", ...local])) as { email: string }[]
   expect(users.map(({ email }) => email)).toEqual(["ann@mailbox.test"])
-}, 60_000)
+})
 
 test("one person owns two free accounts, and no third", async () => {
   await using server = await box({ BELFRY_PLANS_DEFAULT: "free" })
@@ -137,4 +137,4 @@ test("one person owns two free accounts, and no third", async () => {
     code: "plan_limit_exceeded",
     details: { resource: "accounts", used: 2, limit: 2, plan: "free" },
   })
-}, 60_000)
+})

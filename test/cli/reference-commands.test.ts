@@ -128,4 +128,4 @@ test("each line of the reference asks for its operation", async () => {
   }
   await Promise.all(Array.from({ length: availableParallelism() }, lane))
   expect(wrong).toEqual([])
-}, 120_000)
+})

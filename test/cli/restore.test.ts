@@ -70,7 +70,7 @@ test("what is no backup, or has another key, is refused with its own error, and 
     74,
     expect.stringContaining("is not a backup of Belfry"),
   ])
-}, 60_000)
+})
 
 test("a dry run writes nothing, a restore lists the keys, and a second one is refused", async () => {
   const { archive, key, target, restore } = await backedUp()
@@ -106,7 +106,7 @@ test("a dry run writes nothing, a restore lists the keys, and a second one is re
     5,
     expect.stringContaining("is restored only where there is no database"),
   ])
-}, 60_000)
+})
 
 test("people read what may have been revoked and suppressed since, with the command that shows it", async () => {
   const { archive, key, target } = await backedUp()
@@ -120,7 +120,7 @@ test("people read what may have been revoked and suppressed since, with the comm
   expect(out).not.toContain("belfry webhooks list") // there is none
   expect(out).toMatch(/PROJECT +SUPPRESSED +LAST +UNSUBSCRIBED +LAST ONE +SUBSCRIBERS/)
   expect(out).toMatch(/ 0 +never +0 +never +0/)
-}, 60_000)
+})
 
 test("parts of held work are chosen by words, and a wrong word is told", async () => {
   const { archive, key, target, restore } = await backedUp()
@@ -147,4 +147,4 @@ test("parts of held work are chosen by words, and a wrong word is told", async (
   const empty = await purge("held_after_restore", "--where", "kind=", "--yes")
   expect([empty.exit, codeOf(empty).message]).toEqual([2, "--where: kind has no value"])
   expect((await purge("held_after_restore", "--where", "kind=mail", "--yes")).exit).toBe(7)
-}, 60_000)
+})

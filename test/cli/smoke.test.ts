@@ -1,10 +1,8 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { readdirSync } from "node:fs"
 import { program } from "../harness/program"
 import { sizes } from "../harness/sizes"
 import { belfry, freshHome } from "./belfry"
-
-setDefaultTimeout(90_000)
 
 const NAMES = [
   "start",

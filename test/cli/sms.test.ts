@@ -1,7 +1,5 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test"
+import { afterAll, beforeAll, expect, test } from "bun:test"
 import { box } from "./box"
-
-setDefaultTimeout(60_000)
 
 let server: Awaited<ReturnType<typeof box>>
 beforeAll(async () => {

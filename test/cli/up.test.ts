@@ -313,7 +313,7 @@ test("a sign-in does not follow to another data folder, and is back for its own"
   await other.stop()
   await using third = await startUp(home)
   expect(JSON.parse((await third.cli("whoami")).out).kind).toBe("user")
-}, 60_000)
+})
 
 test("a follower that is signed in comes back after up was started anew", async () => {
   const home = freshHome()
@@ -339,4 +339,4 @@ test("a follower that is signed in comes back after up was started anew", async 
   while (!(await Promise.race([next, trigger(second).then(() => Bun.sleep(200))]))) {}
   expect(await next).toBe("email.bounced")
   expect(await tail.exited).toBe(0)
-}, 60_000)
+})

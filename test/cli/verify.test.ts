@@ -1,10 +1,8 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { isVerified, type Received, type Receiver, startReceiver } from "../harness/receiver"
 import { freshHome, onTerminal } from "./belfry"
 import { FakeApi, ID, KEY } from "./fake-api"
 import { belfry } from "./lines"
-
-setDefaultTimeout(60_000)
 
 const SECRET = `whsec_${Buffer.alloc(32, 3).toString("base64")}`
 

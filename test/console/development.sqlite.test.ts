@@ -1,4 +1,4 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -8,8 +8,6 @@ import { root } from "../harness/migrations"
 import { missing } from "../harness/peers"
 import { until } from "../scenarios/mails"
 import { lean } from "../scenarios/serve"
-
-setDefaultTimeout(120_000)
 
 const COPIED = ["src", "cli"]
 const READ = ["docs", "migrations", "node_modules", "package.json", "tsconfig.json"]

@@ -65,7 +65,7 @@ test("the page lists every file that one email and its webhook run through", asy
   // A line that a timer runs has any count; one of each email has a multiple of their number.
   const steady = runs.filter(({ counts }) => counts.some((count) => count % JOURNEYS === 0))
   expect(steady.map(({ path }) => path).filter((path) => !listing.includes(path))).toEqual([])
-}, 120_000)
+})
 
 test("the files of the worker thread are files of the thread", () => {
   // The task is loaded at its first use, which the list of imports does not tell.

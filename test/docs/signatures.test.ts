@@ -38,7 +38,7 @@ beforeAll(async () => {
     stderr: "pipe",
   })
   if ((await build.exited) !== 0) throw new Error(await build.stderr.text())
-}, 120_000)
+})
 
 const secret = newSecret()
 const old = newSecret()

@@ -1,4 +1,4 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { count, sql } from "drizzle-orm"
 import { channelTable } from "../../src/channels"
 import { settings } from "../../src/core/config"
@@ -19,7 +19,6 @@ import { WorkLoops, workOf } from "../harness/work-loops"
 import { letter } from "../messages/letters"
 
 quietLog()
-setDefaultTimeout(60_000)
 const clock = movableClock()
 
 const until = async (isSo: () => Promise<boolean> | boolean) => {

@@ -1,4 +1,4 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import { count, inArray, ne, sql } from "drizzle-orm"
 import { channelTable } from "../../src/channels"
 import { sleep } from "../../src/core/time"
@@ -24,7 +24,6 @@ import { WorkLoops, workOf } from "../harness/work-loops"
 import { letter, PROJECT } from "../messages/letters"
 
 const logged = quietLog()
-setDefaultTimeout(120_000)
 const clock = movableClock()
 
 const ALL = "/v1/providers/email_provider/config"

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { eq } from "drizzle-orm"
@@ -11,8 +11,6 @@ import { root } from "../harness/migrations"
 import { testService } from "../harness/service"
 import { endpoint } from "../webhooks/endpoints"
 import { callMethod, methodsOf, type Things } from "./resend-calls"
-
-setDefaultTimeout(40_000)
 
 const service = await testService()
 afterAll(() => service[Symbol.asyncDispose]())

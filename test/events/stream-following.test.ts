@@ -1,11 +1,10 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { quietLog } from "../harness/quiet"
 import { testService } from "../harness/service"
 import { silentSocket } from "../harness/silent-socket"
 import { dial, type Frame } from "../harness/socket"
 import { notifyEvents } from "./stream-facts"
 
-setDefaultTimeout(60_000)
 quietLog()
 
 const PATH = "/v1/events/stream"

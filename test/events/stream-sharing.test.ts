@@ -1,4 +1,4 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { notifyWatchers } from "../../src/messages/status-changes"
 import { quietLog } from "../harness/quiet"
 import { type TestProject, testService } from "../harness/service"
@@ -7,7 +7,6 @@ import { silentSocket } from "../harness/silent-socket"
 import { dial, type Frame, type TestSocket } from "../harness/socket"
 import { notifyEvents } from "./stream-facts"
 
-setDefaultTimeout(60_000)
 quietLog()
 
 const service = await sharedService()

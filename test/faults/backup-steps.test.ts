@@ -1,12 +1,10 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import { join } from "node:path"
 import { note } from "../harness/peers"
 import { sizes } from "../harness/sizes"
 import { type BackupBox, backupBox, isChecking } from "./backup-box"
 import { smallDisk } from "./small-disk"
 import { cannotTrace, strace, tampered } from "./tampered"
-
-setDefaultTimeout(600_000)
 
 const KEEP = 2
 const cannot_trace = cannotTrace("a backup that is killed at each step")

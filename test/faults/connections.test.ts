@@ -139,7 +139,7 @@ test("without a free descriptor an attachment is 503, and mail waits for its thr
   const accepted = await client.post({ text: "hello" })
   expect(accepted.status).toBe(201)
   const { id } = accepted.body as { id: string }
-  await server.stderr.first((line) => line.includes("no worker thread can start"), 20_000)
+  await server.stderr.first((line) => line.includes("no worker thread can start"))
 
   limitDescriptors(server, 1024)
   await reaches(server, id, "delivered")

@@ -54,7 +54,7 @@ test(`after ${sizes.crash_loops} times kill -9 at full load nothing is held, and
   } finally {
     rmSync(home, { recursive: true, force: true })
   }
-}, 180_000)
+})
 
 test("a message that ends the process again and again is held with that reason, and the box lives", async () => {
   const home = makeHome()
@@ -106,4 +106,4 @@ test("a message that ends the process again and again is held with that reason, 
   } finally {
     rmSync(home, { recursive: true, force: true })
   }
-}, 180_000)
+})

@@ -119,7 +119,7 @@ async function survive(kills: number, env: Record<string, string>, check: (home:
     }
     await using last = await startBelfry(options)
     await offerAgain(last, ledgers)
-    await drained(last, 120_000)
+    await drained(last)
     await validateSubmitted(last, ledgers.submission, relay)
     await validateReceived(last, ledgers.inbound)
     expect(await last.stop()).toBe(0)

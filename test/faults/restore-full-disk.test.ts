@@ -1,12 +1,10 @@
-import { afterAll, expect, setDefaultTimeout, test } from "bun:test"
+import { afterAll, expect, test } from "bun:test"
 import { readdirSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { binary, folders, runBinary } from "../harness/binary"
 import { note } from "../harness/peers"
 import { backupBox } from "./backup-box"
 import { smallDisk } from "./small-disk"
-
-setDefaultTimeout(180_000)
 
 const LARGE_MB = 60
 const disk = smallDisk(2 * LARGE_MB)

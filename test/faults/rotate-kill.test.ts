@@ -1,4 +1,4 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import { spawn } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -14,7 +14,6 @@ import { openedAnew, sealWebhooks, secretsOf } from "../operations/sealed-rows"
 import { initialise, lean, startServe } from "../scenarios/serve"
 import { cannotTrace, strace, tampered } from "./tampered"
 
-setDefaultTimeout(300_000)
 quietLog()
 
 const SEALED = 250

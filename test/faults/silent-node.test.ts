@@ -49,5 +49,5 @@ describe.skipIf(!has_postgres)("of two nodes on one Postgres", () => {
       for (const server of started) server.kill("SIGKILL")
       for (const home of homes) rmSync(home, { recursive: true, force: true })
     }
-  }, 180_000)
+  })
 })

@@ -16,9 +16,9 @@ const HABITS = {
   ],
 }
 
-/** Clients that never end. Leaving the scope closes them. */
+/** Clients that never end: one that was served, and is sent away as too slow, comes again. Leaving the scope closes them. */
 export interface SlowClients extends Disposable {
-  /** How many of them the server holds. */
+  /** How many of them the server holds, or greets again. */
   open(): number
 }
 
@@ -32,22 +32,32 @@ interface SlowOptions {
 
 const AT_ONCE = 100
 const DRIP_MS = 1000
+/** A client that has begun TLS would spoil its handshake, and one that is silent stays silent. */
+const DRIPS = /DATA|AUTH|EHLO slow.test\r\n$/
 
 /** Resolves when each was greeted, or sent away. */
 export async function slowClients({ port, kind, count, from }: SlowOptions): Promise<SlowClients> {
   const sockets = new Set<Socket>()
+  const dripping = new Set<Socket>()
   const words = HABITS[kind]
+  let is_over = false
   const open = (number: number) => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const socket = connect({ host: "127.0.0.1", port, localAddress: from(number) })
+    const habit = words[number % words.length] ?? ""
+    let is_served = false
     sockets.add(socket)
     socket.once("data", (greeting: Buffer) => {
-      if (greeting.toString().startsWith("220 ")) socket.write(words[number % words.length] ?? "")
+      is_served = greeting.toString().startsWith("220 ")
+      if (is_served) socket.write(habit)
+      if (is_served && DRIPS.test(habit)) dripping.add(socket)
       resolve()
     })
     socket.on("error", () => {})
     socket.on("close", () => {
       sockets.delete(socket)
+      dripping.delete(socket)
+      if (is_served && !is_over) void open(number)
       resolve()
     })
     return promise
@@ -56,16 +66,13 @@ export async function slowClients({ port, kind, count, from }: SlowOptions): Pro
     const size = Math.min(AT_ONCE, count - first)
     await Promise.all(Array.from({ length: size }, (_, index) => open(first + index)))
   }
-  // A client that has begun TLS would spoil its handshake, and one that is silent stays silent.
-  const drips = (number: number) =>
-    /DATA|AUTH|EHLO slow.test\r\n$/.test(words[number % words.length] ?? "")
-  const dripping = [...sockets].filter((_, number) => drips(number))
   const drip = setInterval(() => {
     for (const socket of dripping) if (!socket.destroyed) socket.write("x")
   }, DRIP_MS)
   return {
     open: () => sockets.size,
     [Symbol.dispose]() {
+      is_over = true
       clearInterval(drip)
       for (const socket of [...sockets]) socket.destroy()
     },

@@ -1,4 +1,4 @@
-import { beforeAll, expect, setDefaultTimeout, test } from "bun:test"
+import { beforeAll, expect, test } from "bun:test"
 import { mkdirSync, rmSync } from "node:fs"
 import { SQL } from "bun"
 import manifest from "../../package.json" with { type: "json" }
@@ -18,8 +18,6 @@ import {
 } from "../harness/upgrade"
 import { ended, upgradeBox } from "./upgrade-box"
 import { KILLS, killedInBackup, oldServerKilled, upgradeKilled } from "./upgrade-kills"
-
-setDefaultTimeout(180_000)
 
 const absent = noPostgres()
 if (absent) note("upgrades on Postgres: start the tests by `bun run test`")

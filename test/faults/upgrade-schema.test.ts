@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite"
-import { afterEach, beforeAll, expect, setDefaultTimeout, test } from "bun:test"
+import { afterEach, beforeAll, expect, test } from "bun:test"
 import { mkdirSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { embedded } from "../../src/store/migrations"
@@ -13,8 +13,6 @@ import {
   statementsOf,
 } from "../harness/upgrade"
 import { ended, type UpgradeBox, upgradeBox } from "./upgrade-box"
-
-setDefaultTimeout(180_000)
 
 let release: NextRelease
 beforeAll(async () => {

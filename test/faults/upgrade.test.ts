@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
+import { afterEach, beforeAll, describe, expect, test } from "bun:test"
 import { existsSync, readdirSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import manifest from "../../package.json" with { type: "json" }
@@ -9,8 +9,6 @@ import { PLANTED_SETTINGS, plant } from "../harness/planted"
 import { sizes } from "../harness/sizes"
 import { ended, type UpgradeBox, upgradeBox } from "./upgrade-box"
 import { KILLS, killedInBackup, oldServerKilled, upgradeKilled } from "./upgrade-kills"
-
-setDefaultTimeout(180_000)
 
 const OLD = manifest.version
 

@@ -3,10 +3,7 @@ import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
 import { type Lines, readLines } from "./lines"
 import { seen } from "./published"
-
-const READY_TIMEOUT_MS = 30_000
-const STOP_TIMEOUT_MS = 30_000
-const CLI_TIMEOUT_MS = 150_000
+import { NEVER_MS } from "./waits"
 
 /** The compiled binary under test. */
 export const binary = resolve(process.env.BELFRY_TEST_BINARY ?? "dist/belfry")
@@ -84,7 +81,7 @@ export async function startBelfry(options: Options = {}): Promise<Belfry> {
     return child.exitCode ?? 128
   }
   try {
-    const line = await firstLine(child, stdout, options.ready_timeout_ms ?? READY_TIMEOUT_MS)
+    const line = await firstLine(child, stdout, options.ready_timeout_ms ?? NEVER_MS)
     const ready: Ready = JSON.parse(line)
     return {
       ...ready,
@@ -93,7 +90,7 @@ export async function startBelfry(options: Options = {}): Promise<Belfry> {
       stdout,
       stderr,
       exited: child.exited,
-      next: async (match, timeout_ms = 20_000) =>
+      next: async (match, timeout_ms) =>
         JSON.parse(await stdout.first((text) => text !== line && match(parse(text)), timeout_ms)),
       request: (path, init) => ask(ready, path, init),
       cli: (...args) => runBinary(args, { home, ...(options.env ? { env: options.env } : {}) }),
@@ -119,7 +116,7 @@ export async function runBinary(
   const home = options.home ?? makeHome()
   try {
     const child = launch(home, args, options, options.input)
-    const late = setTimeout(() => child.kill("SIGKILL"), CLI_TIMEOUT_MS)
+    const late = setTimeout(() => child.kill("SIGKILL"), NEVER_MS)
     const [stdout, stderr, code] = await Promise.all([
       child.stdout.text(),
       child.stderr.text(),
@@ -168,7 +165,7 @@ async function firstLine(child: Child, stdout: Lines, timeout_ms: number): Promi
 async function end(child: Child): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   child.kill("SIGTERM")
-  const late = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS)
+  const late = setTimeout(() => child.kill("SIGKILL"), NEVER_MS)
   await child.exited
   clearTimeout(late)
 }

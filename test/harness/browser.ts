@@ -13,6 +13,7 @@ import {
 import { layoutScript } from "./layout"
 import { root } from "./migrations"
 import { locate } from "./peers"
+import { NEVER_MS } from "./waits"
 
 /** A browser without a window. It reaches the loopback only, and has the fonts of the fixtures. */
 export interface TestBrowser extends AsyncDisposable {
@@ -56,8 +57,6 @@ export const SCREENS = {
 }
 
 const HEIGHT = 700
-const START_MS = 30_000
-const CALL_MS = 20_000
 const POLL_MS = 50
 const QUIET_MS = 150
 /** A browser that has not ended by then is ended. */
@@ -100,8 +99,8 @@ export async function startBrowser(
     ...(is_chromium
       ? { args: CHROMIUM_ARGS, pipe: true }
       : { extraPrefsFirefox: FIREFOX_PREFS, args: [] }),
-    timeout: START_MS,
-    protocolTimeout: CALL_MS,
+    timeout: NEVER_MS,
+    protocolTimeout: NEVER_MS,
     handleSIGTERM: false,
     handleSIGHUP: false,
     handleSIGINT: false,
@@ -177,7 +176,7 @@ export class BrowserPage implements AsyncDisposable {
   }
 
   async prepare({ screen = 900, dark = false, still = false, ...look }: PageLookOptions) {
-    this.tab.setDefaultTimeout(CALL_MS)
+    this.tab.setDefaultTimeout(NEVER_MS)
     this.tab.on("request", (request) => this.#hearRequest(request))
     this.tab.on("response", (response) => this.#hearAnswer(response.request()))
     for (const end of ["requestfinished", "requestfailed"] as const)
@@ -259,7 +258,7 @@ export class BrowserPage implements AsyncDisposable {
 
   /** Resolves to the value of an expression as soon as it is truthy. */
   async until<Value>(expression: string): Promise<Value> {
-    const deadline = performance.now() + CALL_MS
+    const deadline = performance.now() + NEVER_MS
     while (true) {
       const value = await this.read<Value>(expression).catch(whileNavigating)
       if (value) return value
@@ -311,7 +310,7 @@ export class BrowserPage implements AsyncDisposable {
   async named(name: string, ...roles: string[]): Promise<ElementHandle> {
     const query = `aria/[name=${JSON.stringify(name)}]`
     const queries = roles.length > 0 ? roles.map((role) => `${query}[role="${role}"]`) : [query]
-    const deadline = performance.now() + CALL_MS
+    const deadline = performance.now() + NEVER_MS
     while (performance.now() < deadline) {
       for (const one of queries) {
         const found = await this.tab.$(one)

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { Glob } from "bun"
 import { opensStore } from "./store-users"
+import { TEST_MS } from "./waits"
 
 /** Files that run together in one `bun test`, with the limits they need. */
 export interface Group {
@@ -20,8 +21,7 @@ export interface Group {
   groupTimeoutMs: number
 }
 
-const SECOND = 1_000
-const MINUTE = 60 * SECOND
+const MINUTE = 60_000
 
 /** What these test knows no database, though some of them open one: once is enough. */
 const ENGINELESS =
@@ -75,8 +75,8 @@ export function stages(root: string, wanted: string[], full: boolean): Group[][]
     isAlone: false,
     onDisk: false,
     processes: 1,
-    testTimeoutMs: 40 * SECOND,
-    groupTimeoutMs: (full ? 90 : 30) * MINUTE,
+    testTimeoutMs: TEST_MS.inside,
+    groupTimeoutMs: 90 * MINUTE,
   }
   const slow = {
     engine: "sqlite" as const,
@@ -84,8 +84,8 @@ export function stages(root: string, wanted: string[], full: boolean): Group[][]
     isAlone: true,
     onDisk: false,
     processes: 1,
-    testTimeoutMs: (full ? 20 : 3) * MINUTE,
-    groupTimeoutMs: (full ? 90 : 30) * MINUTE,
+    testTimeoutMs: (full ? 2 : 1) * TEST_MS.on_binary,
+    groupTimeoutMs: 90 * MINUTE,
   }
   const pair = { processes: 2 }
   /** They wait more than they work. */

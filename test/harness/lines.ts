@@ -1,10 +1,12 @@
+import { NEVER_MS } from "./waits"
+
 const KEPT_LINES = 5_000
 
 /** The lines of a stream, kept for those who ask later and offered to those who wait. */
 export interface Lines {
   all: string[]
   /** The first line, past or to come, that `match` accepts. Rejects after `timeout_ms`. */
-  first(match: (line: string) => boolean, timeout_ms: number): Promise<string>
+  first(match: (line: string) => boolean, timeout_ms?: number): Promise<string>
   /** Resolves when the stream has ended. */
   ended: Promise<void>
 }
@@ -24,7 +26,7 @@ export function readLines(
   }
   return { all, ended: pump(stream, take), first }
 
-  function first(match: (line: string) => boolean, timeout_ms: number): Promise<string> {
+  function first(match: (line: string) => boolean, timeout_ms = NEVER_MS): Promise<string> {
     const known = all.find(match)
     if (known !== undefined) return Promise.resolve(known)
     return new Promise((resolve, reject) => {

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { locate } from "./peers"
+import { NEVER_MS } from "./waits"
 
-const DEADLINE_MS = 30_000
 const POLL_MS = 40
 
 export interface ScreenOptions {
@@ -88,7 +88,7 @@ function childOf(shell: string): number {
 }
 
 async function seen(what: string, text: () => string, match: (text: string) => boolean) {
-  const deadline = performance.now() + DEADLINE_MS
+  const deadline = performance.now() + NEVER_MS
   let screen = text()
   while (!match(screen)) {
     if (performance.now() > deadline) throw new Error(`never saw ${what} on:\n${screen}`)

@@ -17,7 +17,7 @@ export const sizes = {
   /** Times that it is, at full load, until nothing may be held. */
   crash_loops: full ? 20 : 5,
   /** Subscribers of a publish whose server is killed, and times that it is. */
-  published: full ? 100_000 : 2_000,
+  published: full ? 100_000 : 1_000,
   publish_kills: full ? 20 : 3,
   /** Subscribers of a publish in two channels whose server is killed. */
   published_twice: full ? 5_000 : 300,

@@ -1,7 +1,6 @@
 import { connect as connectPlain, type Socket } from "node:net"
 import { connect as connectTls, type TLSSocket } from "node:tls"
-
-const WAIT_MS = 20_000
+import { NEVER_MS } from "./waits"
 
 /** A reply of a mail server: its code, and the text of each line behind it. */
 export interface SmtpReply {
@@ -61,7 +60,7 @@ export class SmtpDialogue implements Disposable {
 
   /** The next whole reply. Throws where the server ends the connection before. */
   async reply(): Promise<SmtpReply> {
-    const ends_at = Date.now() + WAIT_MS
+    const ends_at = Date.now() + NEVER_MS
     for (;;) {
       const match = /^(?:\d{3}-.*\r\n)*(\d{3})(?: .*)?\r\n/.exec(this.#unread)
       if (match) {
@@ -128,7 +127,7 @@ export class SmtpDialogue implements Disposable {
 
   /** Waits until the server ends the connection; then what it said. */
   async end(): Promise<string> {
-    const ends_at = Date.now() + WAIT_MS
+    const ends_at = Date.now() + NEVER_MS
     while (!this.closed && Date.now() < ends_at) await this.#more(ends_at - Date.now())
     if (!this.closed) throw new Error(`The server did not end; it said: ${this.said}`)
     return this.said

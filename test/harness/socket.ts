@@ -1,4 +1,4 @@
-const WAIT_MS = 20_000
+import { NEVER_MS } from "./waits"
 
 export interface Frame {
   type: string
@@ -70,7 +70,7 @@ function firstOf(
   if (known) return Promise.resolve(known)
   return new Promise((resolve, reject) => {
     const offer = (frame: Frame) => match(frame) && settle(() => resolve(frame))
-    const late = setTimeout(() => settle(() => reject(new Error("no such frame"))), WAIT_MS)
+    const late = setTimeout(() => settle(() => reject(new Error("no such frame"))), NEVER_MS)
     const settle = (finish: () => void) => {
       clearTimeout(late)
       waiting.delete(offer)

@@ -7,10 +7,7 @@ import { removeLeftovers } from "./leftovers"
 import { root } from "./migrations"
 import { noPostgres, serverUrl, stopOwnServer } from "./postgres"
 import { requireTold } from "./untold"
-
-const TIMEOUT_MS = 40_000
-/** A test of the compiled binary starts processes and waits for them. */
-const BINARY_TIMEOUT_MS = 180_000
+import { TEST_MS } from "./waits"
 
 const POSTGRES = ".postgres.test.ts"
 
@@ -19,7 +16,7 @@ const is_plain = process.env.BELFRY_TEST_NOTES === undefined
 
 if (is_plain) {
   const is_on_binary = /\/test\/(scenarios|faults)\//.test(Bun.main)
-  setDefaultTimeout(is_on_binary ? BINARY_TIMEOUT_MS : TIMEOUT_MS)
+  setDefaultTimeout(is_on_binary ? TEST_MS.on_binary : TEST_MS.inside)
   if (is_on_binary && !process.env.BELFRY_TEST_BINARY) build()
   if (Bun.main.endsWith(POSTGRES)) await choosePostgres()
   else skipPostgresSuites()

@@ -1,6 +1,17 @@
 import type { Timeouts } from "../../src/emails/smtp/session"
 import type { Script } from "../fakes/smtp-sink"
 
+const MINUTE_MS = 60_000
+
+/**
+ * How long a test waits for what will never come: the limit of every wait that should end. What comes late on a
+ * slow machine comes all the same, so nothing that a test proves is in this time.
+ */
+export const NEVER_MS = 3 * MINUTE_MS
+
+/** The longest that a test may take, and what has more waits because it starts processes. */
+export const TEST_MS = { inside: 5 * MINUTE_MS, on_binary: 10 * MINUTE_MS }
+
 /** For servers that answer: no busy machine comes near to these. */
 export const PATIENT: Timeouts = {
   connect: 20_000,

@@ -1,11 +1,10 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { mail } from "../harness/mail"
 import { quietLog } from "../harness/quiet"
 import { type OpenRequest, openRequest } from "../harness/raw-request"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 
-setDefaultTimeout(60_000)
 quietLog()
 
 const MB = 1_048_576

@@ -53,5 +53,5 @@ describe.skipIf(without)("in Chromium", () => {
     expect(await asked(ours.url, CLOSED, keyed)).toBe("TypeError")
     const as_bearer = { headers: { authorization: `Bearer ${project.key}` } }
     expect(await asked(ours.url, INBOX, as_bearer)).toBe("TypeError")
-  }, 60_000)
+  })
 })

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
+import { beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
 import { eq } from "drizzle-orm"
 import { type AppParts, routeTable } from "../../src/app"
@@ -17,8 +17,6 @@ import { type Person, person, type Team, team } from "../harness/people"
 import { sharedService } from "../harness/shared-service"
 import { addText } from "../sms/texts"
 import { hook } from "../webhooks/endpoints"
-
-setDefaultTimeout(40_000)
 
 const service = await sharedService()
 const { store, parts } = service

@@ -1,11 +1,10 @@
-import { expect, setDefaultTimeout, spyOn, test } from "bun:test"
+import { expect, spyOn, test } from "bun:test"
 import { Elysia } from "elysia"
 import { listen, RecentTraffic } from "../../src/http/listener"
 import { SOCKET_TIMES, Socket } from "../../src/http/sockets"
 import { quietLog } from "../harness/quiet"
 import { testService } from "../harness/service"
 
-setDefaultTimeout(60_000)
 quietLog()
 
 const READERS = `${import.meta.dir}/../harness/late-readers.ts`

@@ -66,7 +66,7 @@ test(`the verdicts of ${sizes.verdicts} mails are those of the way step by step`
     const { detail, ...alone } = await verify(mail.raw, mail.arrival, tools)
     expect(together, `${mail.name} ${JSON.stringify(detail)}`).toEqual(alone)
   }
-}, 240_000)
+})
 
 const SENDER: SampleMail["zone"] = {
   "TXT sender.test": txtRows("v=spf1 include:hosts.sender.test -all"),

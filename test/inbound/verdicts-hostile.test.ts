@@ -141,7 +141,7 @@ test("mails with random damage are judged, whatever is in them", async () => {
       expect(["pass", "fail", "none", "temperror"]).toContain(verdict)
     }
   }
-}, 120_000)
+})
 
 function fuzzNumbers(seed: number) {
   let state = seed
@@ -185,20 +185,16 @@ describe("a body of 25 MB", () => {
     "spaces before line ends": " \r\n",
     tabs: "\tx",
   }
-  test.each(Object.entries(BODIES))(
-    "of %s is read by ten signatures",
-    async (_, part) => {
-      const body = part.repeat(SIZE / part.length)
-      const own = { ...base, body }
-      const last = dkimField(own, { ...tags, canon: "simple/simple" }, signing)
-      const others = Array.from({ length: 9 }, (_, at) =>
-        dkimField({ ...base, body: "" }, { ...tags, length: at }, signing),
-      )
-      const verdicts = await judge(bytesOf({ ...own, fields: [...others, last, ...base.fields] }))
-      expect(verdicts.dkim).toBe("pass")
-    },
-    60_000,
-  )
+  test.each(Object.entries(BODIES))("of %s is read by ten signatures", async (_, part) => {
+    const body = part.repeat(SIZE / part.length)
+    const own = { ...base, body }
+    const last = dkimField(own, { ...tags, canon: "simple/simple" }, signing)
+    const others = Array.from({ length: 9 }, (_, at) =>
+      dkimField({ ...base, body: "" }, { ...tags, length: at }, signing),
+    )
+    const verdicts = await judge(bytesOf({ ...own, fields: [...others, last, ...base.fields] }))
+    expect(verdicts.dkim).toBe("pass")
+  })
 })
 
 describe("DNS bombs:", () => {

@@ -1,12 +1,10 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { HOSTILE_MAILS } from "../fixtures/hostile/mails"
 import { startBrowser, type TestBrowser } from "../harness/browser"
 import { client } from "../harness/client"
 import { missing } from "../harness/peers"
 import { sharedService } from "../harness/shared-service"
 import { htmlMail, putMail } from "./received"
-
-setDefaultTimeout(120_000)
 
 /** Time for whatever a page does by itself: a refresh after 0 seconds, a script, a picture. */
 const IDLE_MS = 500

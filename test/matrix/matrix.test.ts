@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
+import { beforeAll, describe, expect, test } from "bun:test"
 import { routeTable } from "../../src/app"
 import type { AnyRoute } from "../../src/http/route"
 import { complaints } from "../harness/client"
@@ -23,8 +23,6 @@ import {
 import { rolesFor } from "./roles"
 import { type Ids, ROWS } from "./rows"
 import { block, signedOut, stranger, type World, world } from "./world"
-
-setDefaultTimeout(60_000)
 
 const service = await sharedService({ trusted_proxies: ["127.0.0.1"] })
 const routes = routeTable(service.parts)

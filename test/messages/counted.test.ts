@@ -102,7 +102,7 @@ test("counters equal what the events tell, whatever became of the recipients", a
     },
   )
   await fc.assert(property, { seed: 20_261_122, numRuns: 12 })
-}, 120_000)
+})
 
 test("by domain, tag and template: each message once, in the hour in which it was sent", async () => {
   const delivered = outcome([told("to@example.test", { status: "delivered" })])

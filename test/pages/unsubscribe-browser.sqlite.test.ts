@@ -104,7 +104,7 @@ describe.skipIf(without)("in Chromium", () => {
         await page.resize(900)
       }
     }
-  }, 120_000)
+  })
 
   test("axe-core does find what is wrong", async () => {
     const page = await open(
@@ -148,7 +148,7 @@ describe.skipIf(without)("in Chromium", () => {
     )
     expect((await state()).ended).toEqual(["ann@example.test unsubscribe page category offers"])
     expect(page.problems).toEqual([])
-  }, 60_000)
+  })
 
   test("the page is read from right to left in Arabic, and an address inside stays as it is", async () => {
     const { token } = await linked(BRANDING)

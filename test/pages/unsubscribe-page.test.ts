@@ -211,7 +211,7 @@ test("a token with any character changed is a page that says so, and acts on not
     }
   }
   expect(await state()).toEqual(NOTHING)
-}, 60_000)
+})
 
 describe("the unsubscribe page", () => {
   test("asks, and its button ends the category", async () => {

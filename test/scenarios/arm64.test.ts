@@ -1,4 +1,4 @@
-import { afterAll, expect, setDefaultTimeout, test } from "bun:test"
+import { afterAll, expect, test } from "bun:test"
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -10,8 +10,6 @@ import { newKeyPair, secretKeyText } from "../harness/minisign-signing"
 import { missing, note } from "../harness/peers"
 import { sizes } from "../harness/sizes"
 import { lean } from "./serve"
-
-setDefaultTimeout(600_000)
 
 /** Where Debian's libc6-arm64-cross has the libraries of arm64. */
 const LIBRARIES = "/usr/aarch64-linux-gnu"

@@ -4,11 +4,11 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { locate, missing, type Peer } from "../harness/peers"
 import { sizes } from "../harness/sizes"
+import { NEVER_MS } from "../harness/waits"
 import { pageLines, rowsOnScreen } from "./subjects"
 
 const SUBJECTS = sizes.subjects
 const COLUMNS = 100
-const DEADLINE_MS = 30_000
 
 /** A terminal that runs the drawing program. What it shows is read as text, one string a line. */
 interface Drawn {
@@ -164,7 +164,7 @@ async function expectAllInPlace(open: (folder: string) => Drawn | Promise<Drawn>
 
 /** What is not in its place once the terminal has drawn the page; it is given time to do so. */
 async function settled(terminal: Drawn, places: RegExp[]): Promise<string[]> {
-  const deadline = performance.now() + DEADLINE_MS
+  const deadline = performance.now() + NEVER_MS
   for (;;) {
     const seen = terminal.read()
     const wrong = places.flatMap((place, at) => {

@@ -12,9 +12,8 @@ import { codeBlocks } from "../docs/code-blocks"
 import { ask, binary, folders, makeHome } from "../harness/binary"
 import { root } from "../harness/migrations"
 import { openScreen, type Screen } from "../harness/screen"
+import { NEVER_MS } from "../harness/waits"
 import { lean } from "./serve"
-
-const END_MS = 30_000
 
 /** The commands below a heading of a guide, in order, each as it is printed. */
 export function commandsOf(path: string, heading: string): string[] {
@@ -62,7 +61,7 @@ export function guideShell({ env: more = {}, first = "true" }: GuideShellOptions
   async function run(command: string): Promise<string> {
     const place = { cwd, env, stdin: "ignore", stdout: "pipe", stderr: "pipe" } as const
     const child = Bun.spawn(["bash", "-c", `${first}\n${command}`], place)
-    const late = setTimeout(() => child.kill("SIGKILL"), END_MS)
+    const late = setTimeout(() => child.kill("SIGKILL"), NEVER_MS)
     const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text()])
     const code = await child.exited
     clearTimeout(late)

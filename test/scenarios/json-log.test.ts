@@ -36,9 +36,9 @@ test("under log.format=json every line is JSON, whatever prints it", async () =>
   writeFileSync(careless, CARELESS)
   const env = { BELFRY_LOG_FORMAT: "json", BUN_OPTIONS: `--preload ${careless}` }
   await using server = await startServe({ home: lasting.home, api_key: "nobody", env })
-  await server.stderr.first((line) => line.includes("stray end"), 20_000)
+  await server.stderr.first((line) => line.includes("stray end"))
   server.kill("SIGHUP")
-  await server.stderr.first((line) => line.includes("SIGHUP came"), 20_000)
+  await server.stderr.first((line) => line.includes("SIGHUP came"))
   server.kill("SIGTERM")
   expect(await server.exited).toBe(0)
   const lines = server.stderr.all.map((line) => JSON.parse(line) as Line)
@@ -106,7 +106,7 @@ test("the mailbox takes a free port where nobody set one and the usual one is ta
     home: lasting.home,
     env: { BELFRY_MAILBOX_LISTEN: "" },
   })
-  const line = await server.stderr.first((text) => text.includes("uses a free one"), 20_000)
+  const line = await server.stderr.first((text) => text.includes("uses a free one"))
   const told = JSON.parse(line) as Line
   expect(told).toMatchObject({ level: "warn", usual: "127.0.0.1:1025" })
   expect(told.port).toBeGreaterThan(1025)

@@ -1,4 +1,4 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { codeBlocks } from "../docs/code-blocks"
@@ -9,8 +9,6 @@ import { freePort } from "../harness/ports"
 import { sizes } from "../harness/sizes"
 import { get, until } from "./mails"
 import { lean } from "./serve"
-
-setDefaultTimeout(120_000)
 
 const PASSWORD = "Correct-horse-9!"
 const EMAIL = ["--email", "you@example.com", "--password-stdin"]

@@ -12,8 +12,6 @@ import { dial } from "../harness/socket"
 import { send, until } from "./mails"
 import { initialise, lean, startServe } from "./serve"
 
-const WAIT_MS = 20_000
-
 /** A command of the binary that goes on beside the server, on a home that has its profile. */
 function beside(home: string, words: string[]) {
   const child = Bun.spawn([binary, ...words], {
@@ -46,7 +44,7 @@ test("up, listen, an email: its story arrives signed at a receiver on this machi
   using receiver = startReceiver()
   const words = ["listen", "--forward-to", receiver.url.replace("http://", "")]
   using listen = beside(server.home, words)
-  const ready = await listen.stdout.first((line) => line.includes("ready"), WAIT_MS)
+  const ready = await listen.stdout.first((line) => line.includes("ready"))
   const { secret } = JSON.parse(ready) as { secret: string }
 
   await send(server, { to: "ann@mailbox.test", from: "me@mailbox.test" })
@@ -55,7 +53,7 @@ test("up, listen, an email: its story arrives signed at a receiver on this machi
   expect(receiver.received.map(typeOf).toSorted()).toEqual(story.toSorted())
   expect(receiver.received.every((one) => isVerified(secret, one))).toBe(true)
   const printed = (line: string) => line.includes("email.delivered") && line.includes(":200")
-  await listen.stdout.first(printed, WAIT_MS)
+  await listen.stdout.first(printed)
   listen.kill("SIGINT")
   expect(await listen.exited).toBe(130)
 
@@ -72,7 +70,7 @@ test("listen outlives a restart of the server: the secret stays, and nothing is 
   await using relay = await startRelay(Number(new URL(first.url).port))
   const way = ["--url", `http://127.0.0.1:${relay.port}`, "--api-key", first.api_key]
   using listen = beside(first.home, ["listen", "--forward-to", receiver.url, ...way])
-  const ready = await listen.stdout.first((line) => line.includes("ready"), WAIT_MS)
+  const ready = await listen.stdout.first((line) => line.includes("ready"))
   const { secret } = JSON.parse(ready) as { secret: string }
   await send(first, { to: "ann@mailbox.test", from: "me@mailbox.test" })
   await until("its story", () => receiver.received.length === 3)

@@ -59,7 +59,7 @@ test.skipIf(areLowPortsFree())(
       stderr: "pipe",
     })
     const log = readLines(child.stderr)
-    const line = await readLines(child.stdout).first((text) => text.startsWith("{"), 30_000)
+    const line = await readLines(child.stdout).first((text) => text.startsWith("{"))
     const { url, smtp } = JSON.parse(line)
     expect(smtp).toMatchObject({ submission: null, inbound: null })
 
@@ -117,7 +117,7 @@ test("under up a free port takes the place of a usual one that is taken", async 
     stdout: "pipe",
     stderr: "ignore",
   })
-  const line = await readLines(child.stdout).first((text) => text.startsWith("{"), 30_000)
+  const line = await readLines(child.stdout).first((text) => text.startsWith("{"))
   const { submission, inbound } = JSON.parse(line).smtp
   expect([submission, inbound].every((port) => port > 0)).toBe(true)
   expect([submission, inbound]).not.toContain(2587)

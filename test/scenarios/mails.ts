@@ -1,4 +1,5 @@
 import { expect } from "bun:test"
+import { NEVER_MS } from "../harness/waits"
 
 /** A server that answers as its first project: one of the harness, or one started by `serve`. */
 export interface Server {
@@ -48,7 +49,7 @@ const POLL_MS = { first: 30, last: 200 }
 export async function until<Found>(
   what: string,
   look: () => Promise<Found | undefined | false> | Found | undefined | false,
-  timeout_ms = 60_000,
+  timeout_ms = NEVER_MS,
 ): Promise<Found> {
   const deadline = performance.now() + timeout_ms
   for (let pause = POLL_MS.first; ; pause = Math.min(pause * 1.2, POLL_MS.last)) {

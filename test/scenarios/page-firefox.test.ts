@@ -1,12 +1,10 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { startBelfry } from "../harness/binary"
 import { startBrowser } from "../harness/browser"
 import { missing } from "../harness/peers"
 import { sizes } from "../harness/sizes"
 import { mailWith, sendMail } from "./page-mails"
 import { lean } from "./serve"
-
-setDefaultTimeout(180_000)
 
 test.skipIf(!sizes.firefox || missing("firefox-esr"))(
   "in Firefox the link of `up` signs in, a mail is read live, and the reference is searched",

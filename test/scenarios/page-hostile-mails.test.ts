@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test"
+import { afterAll, describe, expect, test } from "bun:test"
 import { HOSTILE_MAILS, hostileMail } from "../fixtures/hostile/mails"
 import { base64, multipart, part } from "../fixtures/reports/mime"
 import { startBelfry } from "../harness/binary"
@@ -10,8 +10,6 @@ import { until } from "./mails"
 import { drop, mailWith } from "./page-mails"
 import { SIGNED_OUT } from "./page-visits"
 import { lean } from "./serve"
-
-setDefaultTimeout(180_000)
 
 /** One red pixel. */
 const PIXEL =

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { isolated } from "../../src/lib/text"
 import { INJECTIONS } from "../fixtures/hostile/injections"
 import { base64, multipart, part } from "../fixtures/reports/mime"
@@ -12,8 +12,6 @@ import { data, drop, type MailboxMail, mailWith, sendMail, write } from "./page-
 import { becomeOwner } from "./page-owner"
 import { linkInMail, OWNER, SIGNED_OUT } from "./page-visits"
 import { lean } from "./serve"
-
-setDefaultTimeout(180_000)
 
 const word = (text: string) => `=?utf-8?B?${Buffer.from(text).toString("base64")}?=`
 

@@ -1,4 +1,4 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import type { BrowserPage } from "../harness/browser"
 import { missing } from "../harness/peers"
 import { sharedPages } from "../harness/shared-pages"
@@ -8,8 +8,6 @@ import { FOCUS, tabTo, typeOver } from "./page-keys"
 import { data, type MailboxMail, sendMail } from "./page-mails"
 import { OWNER, openLink, SIGNED_OUT, startOwned } from "./page-visits"
 import { lean } from "./serve"
-
-setDefaultTimeout(180_000)
 
 const DIALOG = "document.querySelector('dialog[open]')"
 const ROWS = "document.querySelectorAll('[role=option]').length"

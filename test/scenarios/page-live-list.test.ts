@@ -1,4 +1,4 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import { startBelfry } from "../harness/binary"
 import type { BrowserPage } from "../harness/browser"
 import { missing } from "../harness/peers"
@@ -6,8 +6,6 @@ import { sharedPages } from "../harness/shared-pages"
 import { until } from "./mails"
 import { sendMail, write } from "./page-mails"
 import { lean } from "./serve"
-
-setDefaultTimeout(180_000)
 
 /** Keeps the sockets of a page, and calls `globalThis.leave` as soon as one is there: before it is open. */
 const SOCKETS = `

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
+import { beforeAll, describe, expect, test } from "bun:test"
 import { base64, multipart, part } from "../fixtures/reports/mime"
 import type { BrowserPage } from "../harness/browser"
 import { missing } from "../harness/peers"
@@ -8,8 +8,6 @@ import { until } from "./mails"
 import { drop, mailWith, sendMail } from "./page-mails"
 import { faultsAtWidths, faultsOf, openLink, requireGoodLooks, startOwned } from "./page-visits"
 import { lean } from "./serve"
-
-setDefaultTimeout(180_000)
 
 const LONG = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft"
 const ARABIC = "مرحبا بك في بلفري، هذا نص من اليمين إلى اليسار"

@@ -1,4 +1,4 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { runBinary } from "../harness/binary"
@@ -8,8 +8,6 @@ import { sendMail } from "./page-mails"
 import { becomeOwner, keyed } from "./page-owner"
 import { faultsAtWidths, linkInMail, SIGNED_OUT } from "./page-visits"
 import { lastingHome, lean, startServe } from "./serve"
-
-setDefaultTimeout(180_000)
 
 test.skipIf(missing("chromium-headless-shell"))(
   "under `serve` a person of two projects chooses one, and sees its mails and no others",

@@ -1,12 +1,10 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import { codes } from "../../src/core/errors"
 import { startBelfry } from "../harness/binary"
 import { missing } from "../harness/peers"
 import { sharedPages } from "../harness/shared-pages"
 import { requireGoodLooks, SIGNED_OUT } from "./page-visits"
 import { lean } from "./serve"
-
-setDefaultTimeout(180_000)
 
 describe.skipIf(missing("chromium-headless-shell"))("the reference of the binary", () => {
   const on = sharedPages(() => startBelfry({ env: lean }))

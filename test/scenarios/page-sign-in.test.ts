@@ -1,4 +1,4 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import { generate } from "otplib"
 import type { Belfry } from "../harness/binary"
 import { type BrowserPage, type PageLookOptions, startBrowser } from "../harness/browser"
@@ -16,8 +16,6 @@ import {
   startOwned,
 } from "./page-visits"
 import { lean } from "./serve"
-
-setDefaultTimeout(180_000)
 
 /** Its name has the port, because a browser gives the cookies of one port to the others, too. */
 const cookieOf = ({ url }: Belfry) => `__Host-belfry-${new URL(url).port}`

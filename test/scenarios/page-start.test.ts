@@ -1,4 +1,4 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import { startBelfry } from "../harness/binary"
 import { noKnot, startKnot } from "../harness/knot"
 import { missing } from "../harness/peers"
@@ -13,8 +13,6 @@ import {
   startOwned,
 } from "./page-visits"
 import { lean } from "./serve"
-
-setDefaultTimeout(180_000)
 
 interface DnsRecord {
   host: string

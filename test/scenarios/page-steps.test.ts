@@ -1,4 +1,4 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import type { BrowserPage } from "../harness/browser"
 import { missing } from "../harness/peers"
 import { isVerified, startReceiver } from "../harness/receiver"
@@ -14,8 +14,6 @@ import {
   startOwned,
 } from "./page-visits"
 import { lean } from "./serve"
-
-setDefaultTimeout(180_000)
 
 const DIALOG = "document.querySelector('dialog[open]')"
 

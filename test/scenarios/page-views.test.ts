@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { base64, multipart, part } from "../fixtures/reports/mime"
 import type { BrowserPage, PageLookOptions } from "../harness/browser"
 import { missing } from "../harness/peers"
@@ -9,8 +9,6 @@ import { until } from "./mails"
 import { drop, mailWith, write } from "./page-mails"
 import { faultsOf, looksOf, SIGNED_OUT, startOwned } from "./page-visits"
 import { lean } from "./serve"
-
-setDefaultTimeout(240_000)
 
 const DIALOG = "document.querySelector('dialog[open]')"
 const LONG = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft"

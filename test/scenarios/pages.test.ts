@@ -1,10 +1,8 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import { missing } from "../harness/peers"
 import { sharedPages } from "../harness/shared-pages"
 import { linkInMail, OWNER, requireGoodLooks, startOwned } from "./page-visits"
 import { lean } from "./serve"
-
-setDefaultTimeout(180_000)
 
 const GUEST = "guest-with-a-rather-long-name@mailbox.test"
 

@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite"
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { cpSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { RESTORE_HOLD } from "../../src/jobs/work-item"
@@ -10,8 +10,6 @@ import { leftover } from "../harness/leftovers"
 import { PLANTED_OWNER, PLANTED_SETTINGS, type Planted, plant } from "../harness/planted"
 import { until } from "./mails"
 import { startServe } from "./serve"
-
-setDefaultTimeout(300_000)
 
 const env = { ...PLANTED_SETTINGS, BELFRY_LOG_LEVEL: "debug" }
 

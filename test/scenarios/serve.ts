@@ -3,9 +3,7 @@ import { join } from "node:path"
 import { binary, makeHome, runBinary } from "../harness/binary"
 import { readLines } from "../harness/lines"
 import { seen } from "../harness/published"
-
-const READY_TIMEOUT_MS = 30_000
-const STOP_TIMEOUT_MS = 30_000
+import { NEVER_MS } from "../harness/waits"
 
 /** Settings that no test of another thing wants to wait for. */
 export const lean = {
@@ -79,7 +77,7 @@ export async function startServe(options: ServeOptions = {}) {
     throw new Error(`serve ended with ${code}:\n${stderr.all.join("\n")}`)
   })
   ended.catch(() => {})
-  const ready = stdout.first((line) => line.startsWith("{"), READY_TIMEOUT_MS)
+  const ready = stdout.first((line) => line.startsWith("{"))
   const { url } = JSON.parse(await Promise.race([ready, ended])) as { url: string }
   return {
     home,
@@ -97,7 +95,7 @@ export async function startServe(options: ServeOptions = {}) {
     },
     async [Symbol.asyncDispose]() {
       child.kill("SIGTERM")
-      const late = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS)
+      const late = setTimeout(() => child.kill("SIGKILL"), NEVER_MS)
       await child.exited
       clearTimeout(late)
     },

@@ -238,11 +238,11 @@ describe.skipIf(missing("openssl"))("openssl s_client", () => {
       const seen = lines.all.length
       child.stdin.write(`${text}\n`)
       await child.stdin.flush()
-      return until(`${reply}`, () => lines.all.slice(seen).find((line) => reply.test(line)), 10_000)
+      return until(`${reply}`, () => lines.all.slice(seen).find((line) => reply.test(line)))
     }
     const login = Buffer.from(`\0svc\0${server.api_key}`).toString("base64")
     // Behind STARTTLS it has read the greeting itself.
-    if (way === "implicit") await lines.first((line) => line.startsWith("220 "), 10_000)
+    if (way === "implicit") await lines.first((line) => line.startsWith("220 "))
     await say("EHLO me.test", /^250 /)
     await say(`AUTH PLAIN ${login}`, /^235 /)
     await say(`MAIL FROM:<${FROM}>`, /^250 /)

@@ -8,7 +8,6 @@ import { freePort } from "../harness/ports"
 import { openScreen } from "../harness/screen"
 import { openMonitor, SMALL } from "./monitor"
 
-const WAIT_MS = 20_000
 const PASSWORD = "Honest-Barn-41"
 
 const own = (home: string) => ({ HOME: home, XDG_CONFIG_HOME: join(home, "config") })
@@ -28,7 +27,7 @@ async function startOn(home: string, port: number, ...words: string[]) {
     stdout: "pipe",
     stderr: "ignore",
   })
-  const first = await readLines(child.stdout).first((line) => line.startsWith("{"), WAIT_MS)
+  const first = await readLines(child.stdout).first((line) => line.startsWith("{"))
   return {
     ...(JSON.parse(first) as { url: string; setup_token: string | null; api_key: string }),
     async stop() {

@@ -8,7 +8,6 @@ import { freePort } from "../harness/ports"
 import { openScreen } from "../harness/screen"
 import { SMALL } from "./monitor"
 
-const WAIT_MS = 20_000
 const PASSWORD = "Honest-Barn-41"
 
 const own = (home: string) => ({ HOME: home, XDG_CONFIG_HOME: join(home, "config") })
@@ -21,7 +20,7 @@ async function startUp(home: string, port: number) {
     stdout: "pipe",
     stderr: "ignore",
   })
-  const first = await readLines(child.stdout).first(() => true, WAIT_MS)
+  const first = await readLines(child.stdout).first(() => true)
   return {
     ...(JSON.parse(first) as { url: string; setup_token: string | null }),
     async stop() {

@@ -1,4 +1,4 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { linkSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { codeBlocks } from "../docs/code-blocks"
@@ -6,8 +6,6 @@ import { upgradeBox } from "../faults/upgrade-box"
 import { readJunit } from "../harness/junit"
 import { NEXT_VERSION, nextRelease } from "../harness/next-release"
 import { sizes } from "../harness/sizes"
-
-setDefaultTimeout(600_000)
 
 const ARCHIVE = "belfry-0.2.0-linux-x64.tar.gz"
 

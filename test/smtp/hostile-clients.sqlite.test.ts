@@ -230,7 +230,7 @@ describe("a login", () => {
     await other.say("EHLO me.test")
     await other.starttls()
     expect(await other.talk("EHLO me.test", plainLogin("svc", project.key))).toStartWith("235 ")
-  }, 60_000)
+  })
 })
 
 describe("a line that is no command", () => {

@@ -117,7 +117,7 @@ describe.skipIf(missing("smtp-sink", "python3", "dkimverify"))("mails of every s
       // DATA ends with a line end, so that a mail without one gets it.
       expect(rest.replace(TRACE, "")).toBe(given.endsWith("\r\n") ? given : `${given}\r\n`)
     }
-  }, 300_000)
+  })
 
   test("arrive in seven bits where Postfix offers no 8BITMIME, and say the same", async () => {
     const mails = diverseMails(Math.ceil(sizes.submissions / 4), 3)
@@ -128,11 +128,11 @@ describe.skipIf(missing("smtp-sink", "python3", "dkimverify"))("mails of every s
       expect(isAscii(narrow)).toBe(true)
       expect(leavesOf(narrow)).toEqual(leavesOf(kept))
     }
-  }, 300_000)
+  })
 
   test("are taken apart as Python takes them apart", async () => {
     const mails = diverseMails(sizes.submissions, 2).map(({ kept }) => kept)
     const seen = await byPython(mails)
     for (const [at, mail] of mails.entries()) expect(leavesOf(mail)).toEqual(seen[at] ?? [])
-  }, 60_000)
+  })
 })

@@ -52,7 +52,7 @@ beforeAll(async () => {
     return statement
   }
   Object.assign(reader, { prepare: recording })
-}, 60_000)
+})
 
 async function failedOf(caller: { get: typeof owner.get }, addresses: string[]): Promise<string[]> {
   const failed: string[] = []
@@ -102,7 +102,7 @@ test("no statement that a GET runs on the event loop grows with the rows of a pr
   using database = new Database(`${service.folder}/test.db`, { readonly: true })
   expect(slowOnes(database)).toEqual([])
   expect(unboundedCounts()).toEqual([])
-}, 120_000)
+})
 
 test("nor one for an operator or a load balancer, though work of many is held", async () => {
   using database = new Database(`${service.folder}/test.db`)

@@ -155,4 +155,4 @@ test("a search finds what a look at each subscriber finds, while they come, chan
   }
   await add(Math.floor(sizes.searched / 4))
   await requireSame(project_id, people)
-}, 120_000)
+})

@@ -37,7 +37,7 @@ describe.skipIf(withoutReceiver())("a real Postfix, found by MX,", () => {
       expect(stored.replaceAll("\n", "\r\n").trimEnd()).toEndWith(RAW.trimEnd())
     }
     expect(receiver.log()).toContain("TLS connection established from")
-  }, 60_000)
+  })
 
   test("takes two hundred over a few connections", async () => {
     await using receiver = await postfixReceiver(["ann@b.test"])
@@ -49,7 +49,7 @@ describe.skipIf(withoutReceiver())("a real Postfix, found by MX,", () => {
     expect(await receiver.mails("ann@b.test", 200)).toHaveLength(200)
     const opened = receiver.log().match(/smtpd\[\d+\]: connect from/g) ?? []
     expect(opened.length).toBeLessThanOrEqual(6) // five at a time, and one that looked whether it is up
-  }, 60_000)
+  })
 
   test("is believed under MTA-STS with its own certificate, and not with another authority", async () => {
     await using receiver = await postfixReceiver(["ann@b.test"])
@@ -73,5 +73,5 @@ describe.skipIf(withoutReceiver())("a real Postfix, found by MX,", () => {
     await using other = await directOn(names, { ...options, ca: authority.cert })
     expect((await other.send("ann@b.test")).status).toBe("retry")
     expect(await receiver.mails("ann@b.test", 1)).toHaveLength(1)
-  }, 60_000)
+  })
 })

@@ -93,4 +93,4 @@ test("killed at any step, a restore leaves no database or a whole one, and can b
     if (engine === "sqlite") expect(existsSync(sqlitePath(settings))).toBe(true)
   }
   expect(killed).toContain("half of the database")
-}, 120_000)
+})

@@ -101,40 +101,28 @@ describe("every example is a program of its language:", () => {
     writeFileSync(join(folder, "typescript/wrong.ts"), "const a: string = 1\n")
     const wrong = Bun.spawnSync([process.execPath, compiler, "--noEmit", "--project", own])
     expect(wrong.stdout.toString().match(/error TS/g)).toHaveLength(2) // and an unused name
-  }, 60_000)
+  })
 
   test("shell", async () => {
     for (const path of [...filesOf("curl", "sh"), ...filesOf("belfry", "sh")]) {
       await ran(["sh", "-n", path])
     }
-  }, 60_000)
+  })
 
-  test.skipIf(missing("python3"))(
-    "Python",
-    async () => {
-      await ran(["python3", "-m", "py_compile", ...filesOf("python", "py")])
-    },
-    60_000,
-  )
+  test.skipIf(missing("python3"))("Python", async () => {
+    await ran(["python3", "-m", "py_compile", ...filesOf("python", "py")])
+  })
 
-  test.skipIf(missing("go"))(
-    "Go, in its own format",
-    async () => {
-      expect(await ran([join(goRoot, "gofmt"), "-l", ...filesOf("go", "go")])).toBe("")
-    },
-    60_000,
-  )
+  test.skipIf(missing("go"))("Go, in its own format", async () => {
+    expect(await ran([join(goRoot, "gofmt"), "-l", ...filesOf("go", "go")])).toBe("")
+  })
 
-  test.skipIf(missing("php"))(
-    "PHP",
-    async () => {
-      const files = filesOf("php", "php")
-      const script =
-        "foreach (array_slice($argv, 1) as $file) token_get_all(file_get_contents($file), TOKEN_PARSE);"
-      await ran(["php", "-r", script, ...files])
-    },
-    60_000,
-  )
+  test.skipIf(missing("php"))("PHP", async () => {
+    const files = filesOf("php", "php")
+    const script =
+      "foreach (array_slice($argv, 1) as $file) token_get_all(file_get_contents($file), TOKEN_PARSE);"
+    await ran(["php", "-r", script, ...files])
+  })
 })
 
 let goRoot = ""
@@ -162,19 +150,15 @@ describe("the first email is sent, as it is pasted, by", () => {
   }
 
   for (const [name, { needs }] of Object.entries(runs)) {
-    test.skipIf(missing(...needs))(
-      name,
-      async () => {
-        const { call, key } = await service.project()
-        const out = await sent({ BELFRY_URL: url, BELFRY_API_KEY: key }, name)
-        expect(out).toContain("queued")
-        const { body } = await call("GET", "/v1/emails")
-        expect(body.data).toMatchObject([
-          { to: { email: "you@mailbox.test" }, subject: "It works", status: "queued" },
-        ])
-      },
-      60_000,
-    )
+    test.skipIf(missing(...needs))(name, async () => {
+      const { call, key } = await service.project()
+      const out = await sent({ BELFRY_URL: url, BELFRY_API_KEY: key }, name)
+      expect(out).toContain("queued")
+      const { body } = await call("GET", "/v1/emails")
+      expect(body.data).toMatchObject([
+        { to: { email: "you@mailbox.test" }, subject: "It works", status: "queued" },
+      ])
+    })
   }
 
   test("belfry", async () => {
@@ -184,7 +168,7 @@ describe("the first email is sent, as it is pasted, by", () => {
     await ran(["sh", "first-command.sh"], { BELFRY_URL: url, BELFRY_API_KEY: key })
     const { body } = await call("GET", "/v1/emails")
     expect(body.data).toMatchObject([{ subject: "It works" }])
-  }, 60_000)
+  })
 })
 
 test("the examples of the operations that send are accepted, as they are pasted", async () => {
@@ -198,7 +182,7 @@ test("the examples of the operations that send are accepted, as they are pasted"
   expect((await call("GET", "/v1/emails")).body.meta.total).toBe(3)
   const line = commandLines["POST /v1/emails"]
   expect(line).toContain("@mailbox.test --to ann@mailbox.test")
-}, 60_000)
+})
 
 describe("values of JSON arrive unchanged in", () => {
   const { path: _, ...rest } = AWKWARD
@@ -245,14 +229,10 @@ describe("values of JSON arrive unchanged in", () => {
   }
 
   for (const [name, { file, needs, run, of }] of Object.entries(echoed)) {
-    test.skipIf(missing(...needs))(
-      name,
-      async () => {
-        writeFileSync(join(folder, file), `${of(sourceOf(name))}\n`)
-        expect(JSON.parse(await ran(run, env))).toEqual(AWKWARD.body)
-      },
-      60_000,
-    )
+    test.skipIf(missing(...needs))(name, async () => {
+      writeFileSync(join(folder, file), `${of(sourceOf(name))}\n`)
+      expect(JSON.parse(await ran(run, env))).toEqual(AWKWARD.body)
+    })
   }
 })
 
@@ -282,26 +262,22 @@ describe("an answer that is a file, or a failure, is told well by", () => {
       writeFileSync(join(folder, file), `${all.find((one) => one.name === name)?.source}\n`)
       return await ran(run, env)
     }
-    test.skipIf(missing(...needs))(
-      name,
-      async () => {
-        for (const [produces, saved] of Object.entries({
-          "*/*": "file",
-          "message/rfc822": "mail.eml",
-        })) {
-          rmSync(join(folder, saved), { force: true })
-          expect(await got({ path: "/file", produces })).toBe("")
-          expect(await Bun.file(join(folder, saved)).bytes()).toEqual(bytes)
-        }
-        const told = await got({ path: "/readyz", produces: "application/json" })
-        expect(told).toContain("service_unavailable")
-        if (name !== "curl") {
-          expect(await got({ path: "/gone", produces: "*/*" })).toContain("service_unavailable")
-          expect(await Bun.file(join(folder, "file")).bytes()).toEqual(bytes)
-        }
-      },
-      60_000,
-    )
+    test.skipIf(missing(...needs))(name, async () => {
+      for (const [produces, saved] of Object.entries({
+        "*/*": "file",
+        "message/rfc822": "mail.eml",
+      })) {
+        rmSync(join(folder, saved), { force: true })
+        expect(await got({ path: "/file", produces })).toBe("")
+        expect(await Bun.file(join(folder, saved)).bytes()).toEqual(bytes)
+      }
+      const told = await got({ path: "/readyz", produces: "application/json" })
+      expect(told).toContain("service_unavailable")
+      if (name !== "curl") {
+        expect(await got({ path: "/gone", produces: "*/*" })).toContain("service_unavailable")
+        expect(await Bun.file(join(folder, "file")).bytes()).toEqual(bytes)
+      }
+    })
   }
 })
 

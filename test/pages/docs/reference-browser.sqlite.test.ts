@@ -1,11 +1,9 @@
-import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test"
+import { afterAll, describe, expect, test } from "bun:test"
 import { guides } from "../../../src/pages/docs/guides"
 import { type BrowserPage, startBrowser, type TestBrowser } from "../../harness/browser"
 import { missing } from "../../harness/peers"
 import { sharedService } from "../../harness/shared-service"
 import { sizes } from "../../harness/sizes"
-
-setDefaultTimeout(120_000)
 
 const without = missing("chromium-headless-shell")
 const service = await sharedService()
