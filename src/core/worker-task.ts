@@ -1,6 +1,7 @@
 import { setPriority } from "node:os"
 import { parentPort } from "node:worker_threads"
 import { ApiError } from "./errors"
+import { ownThread } from "./processor-time"
 import { catchStrayOutput } from "./stray-output"
 
 /** What the pool sends, one at a time. */
@@ -25,7 +26,7 @@ export interface TaskError {
  */
 export type TaskAnswer =
   | { stray: "info" | "warn" | "error"; message: string; fields?: Record<string, unknown> }
-  | { ready: true }
+  | { ready: true; thread: string | undefined }
   | { loaded: string }
   | { id: number; ok: true; value: unknown }
   | { id: number; ok: false; error: TaskError }
@@ -66,7 +67,7 @@ export function serveTasks(tasks: Tasks): void {
       port.postMessage({ id: message.id, ok: false, error: written(error) })
     }
   })
-  port.postMessage({ ready: true })
+  port.postMessage({ ready: true, thread: ownThread() })
 }
 
 /** On Linux process 0 is this thread alone (setpriority(2)); elsewhere it would be the whole process. */

@@ -1,6 +1,7 @@
 import { closeSync, openSync } from "node:fs"
 import { ApiError, isErrorCode } from "./errors"
 import { log } from "./log"
+import { afterWork } from "./processor-time"
 import { NICENESS, type Task, type TaskAnswer, type TaskError } from "./worker-task"
 
 const MAX_WAITING = 1000
@@ -25,6 +26,8 @@ export class WorkerTimeout extends Error {
 
 interface TaskOptions {
   deadline_ms: number
+  /** The deadline is of processor time, where the system tells it: the task only works, and never waits. */
+  only_works?: boolean
   whole?: boolean
   left?: boolean
   /** Buffers of the input that are moved to the thread, not copied: they are empty here afterwards. */
@@ -42,11 +45,14 @@ interface Job extends TaskOptions {
 
 interface Thread {
   worker: Worker
+  /** Its number in the system. */
+  number: string | undefined
   ready: boolean
   /** Tasks whose code it has. */
   loaded: Set<string>
   job: Job | undefined
-  timer: ReturnType<typeof setTimeout> | undefined
+  /** Ends the deadline of the job. */
+  stopClock: () => void
 }
 
 interface PoolOptions {
@@ -153,12 +159,13 @@ class Pool {
   }
 
   private limit(thread: Thread, job: Job, limit_ms: number): void {
-    clearTimeout(thread.timer)
-    thread.timer = setTimeout(() => {
+    thread.stopClock()
+    const over = () => {
       job.reject(new WorkerTimeout(job.task, limit_ms))
       this.remove(thread)
       this.assign()
-    }, limit_ms)
+    }
+    thread.stopClock = afterWork(job.only_works ? thread.number : undefined, limit_ms, over)
   }
 
   /** The next job that could be posted; what cannot be copied to a thread is rejected here. */
@@ -178,10 +185,11 @@ class Pool {
   private start(): void {
     const thread: Thread = {
       worker: new Worker(this.entry, { argv: [`${NICENESS}${this.niceness}`] }),
+      number: undefined,
       ready: false,
       loaded: new Set(),
       job: undefined,
-      timer: undefined,
+      stopClock: () => {},
     }
     this.threads.add(thread)
     thread.worker.onmessage = (event: MessageEvent<TaskAnswer>) => this.answered(thread, event.data)
@@ -202,9 +210,10 @@ class Pool {
     }
     if ("ready" in answer) {
       thread.ready = true
+      thread.number = answer.thread
       this.failed_starts = 0
     } else {
-      clearTimeout(thread.timer)
+      thread.stopClock()
       const job = thread.job
       thread.job = undefined
       if (answer.ok) job?.resolve(answer.value)
@@ -229,9 +238,9 @@ class Pool {
   }
 
   private leave(thread: Thread): void {
-    const { worker, job, timer } = thread
+    const { worker, job } = thread
     this.threads.delete(thread)
-    clearTimeout(timer)
+    thread.stopClock()
     worker.unref()
     // Only its answer ends it: the message that its code is loaded may still be on its way.
     worker.onmessage = (event: MessageEvent<TaskAnswer>) => {
@@ -242,7 +251,7 @@ class Pool {
 
   private remove(thread: Thread): void {
     this.threads.delete(thread)
-    clearTimeout(thread.timer)
+    thread.stopClock()
     thread.worker.terminate()
     if (this.closed && this.threads.size === 0) this.emptied.resolve()
   }
@@ -289,7 +298,7 @@ const MAX_BATCH = 16
 /** As many as there are threads: what comes while they work goes with the next batch. */
 const MAX_IN_FLIGHT = 2
 
-interface BatchOptions {
+interface BatchOptions extends Pick<TaskOptions, "only_works"> {
   most?: number
   in_flight?: number
   /** Where a task of several inputs failed, each of them is rejected with `SharedFailure`. */
@@ -318,6 +327,7 @@ export class WorkerBatches<Input, Output> {
   readonly #most: number
   readonly #most_in_flight: number
   readonly #tells_shared_failures: boolean
+  readonly #only_works: boolean
   readonly #waiting: WaitingInput<Input, Output>[] = []
   #in_flight = 0
 
@@ -329,6 +339,7 @@ export class WorkerBatches<Input, Output> {
     this.#most = options.most ?? MAX_BATCH
     this.#most_in_flight = options.in_flight ?? MAX_IN_FLIGHT
     this.#tells_shared_failures = options.tells_shared_failures ?? false
+    this.#only_works = options.only_works ?? false
   }
 
   get waiting(): number {
@@ -361,7 +372,7 @@ export class WorkerBatches<Input, Output> {
   async #send(batch: WaitingInput<Input, Output>[]): Promise<void> {
     try {
       const inputs = batch.map(({ input }) => input)
-      const options = { deadline_ms: this.#deadline_ms }
+      const options = { deadline_ms: this.#deadline_ms, only_works: this.#only_works }
       const outputs = await this.#workers.run<Output[]>(this.#task, inputs, options)
       for (const [index, { resolve }] of batch.entries()) resolve(outputs[index])
     } catch (error) {

@@ -4,8 +4,9 @@ export const SOURCE_BYTES = 262_144
 /** Bytes of all that one rendering gives. */
 export const OUTPUT_BYTES = 2_097_152
 
-/** How long a thread may take for one rendering. */
+/** Processor time that a thread may take for one rendering: on a busy machine it waits without a fault of the template. */
 export const DEADLINE_MS = 500
+export const DEADLINE = { deadline_ms: DEADLINE_MS, only_works: true }
 
 /** After this its thread is ended: it hangs in a place that asks for no time. */
 export const KILL_MS = DEADLINE_MS + 100

@@ -58,7 +58,7 @@ class SlowTemplates {
     this.#is_running = true
     for (let next = this.#waiting.next(); next; next = this.#waiting.next()) {
       const { job, resolve, reject } = next
-      const options = { deadline_ms: KILL_MS }
+      const options = { deadline_ms: KILL_MS, only_works: true }
       const ran = this.#workers.run<RenderAnswer[]>("render-templates", [job], options)
       await ran.then(([answer]) => resolve(answer as RenderAnswer), reject)
     }
@@ -200,7 +200,12 @@ export class TemplateRenderer {
   }
 
   #batches(): RenderBatches {
-    const options = { most: MOST_TOGETHER, in_flight: 1, tells_shared_failures: true }
+    const options = {
+      most: MOST_TOGETHER,
+      in_flight: 1,
+      tells_shared_failures: true,
+      only_works: true,
+    }
     return new WorkerBatches(this.#workers, "render-templates", KILL_MS, options)
   }
 }

@@ -2,7 +2,7 @@ import { ApiError, fail } from "../core/errors"
 import { log } from "../core/log"
 import { type Workers, WorkerTimeout } from "../core/workers"
 import type { TemplateProblem } from "./handlebars"
-import { DEADLINE_MS, SOURCE_BYTES } from "./limits"
+import { DEADLINE, DEADLINE_MS, SOURCE_BYTES } from "./limits"
 
 /** What goes to the worker. The data is JSON; without it the source is only compiled. */
 export interface TransformTask {
@@ -74,7 +74,7 @@ async function run(workers: Workers, task: TransformTask): Promise<Transformed> 
     return { problem: { reason: "too_large", message, line: null, column: null } }
   }
   try {
-    return await workers.run<Transformed>("transform", task, { deadline_ms: DEADLINE_MS })
+    return await workers.run<Transformed>("transform", task, DEADLINE)
   } catch (error) {
     return { problem: threadProblem(error) }
   }

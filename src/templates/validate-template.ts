@@ -1,7 +1,7 @@
 import { ApiError, fail } from "../core/errors"
 import type { Workers } from "../core/workers"
 import type { TemplateProblem } from "./handlebars"
-import { DEADLINE_MS, SOURCE_BYTES } from "./limits"
+import { DEADLINE, SOURCE_BYTES } from "./limits"
 import type { TemplateText } from "./template-sources"
 import { threadProblem } from "./transform"
 import type { TemplateFacts, UsedNames } from "./validate-template-task"
@@ -29,7 +29,7 @@ function refuseLarge(field: string, source: string): void {
 
 async function ask(workers: Workers, texts: TemplateText[]): Promise<TemplateFacts> {
   try {
-    return await workers.run("validate-template", texts, { deadline_ms: DEADLINE_MS })
+    return await workers.run("validate-template", texts, DEADLINE)
   } catch (error) {
     const { message } = threadProblem(error, ["Reading the template", "read"])
     return fail("invalid_template", message, { field: "body", line: null, column: null, message })

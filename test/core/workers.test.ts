@@ -111,6 +111,19 @@ describe("the pool", () => {
     expect(await quick).toBe(2)
   })
 
+  test.skipIf(process.platform !== "linux")(
+    "gives a task that only works its processor time, also where its thread must wait for it",
+    async () => {
+      const opened = open()
+      const only_works = { deadline_ms: 200, only_works: true }
+      expect(await opened.run<string>("rest", 800, only_works)).toBe("rested")
+      expect(await failure(opened.run("rest", 800, { deadline_ms: 200 }))).toBeInstanceOf(
+        WorkerTimeout,
+      )
+      expect(await failure(opened.run("spin", null, only_works))).toBeInstanceOf(WorkerTimeout)
+    },
+  )
+
   test("does not count the loading of the code as working", async () => {
     const opened = open()
     expect(await opened.run<string>("load-slowly", null, { deadline_ms: 800 })).toBe("loaded")

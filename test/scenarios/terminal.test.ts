@@ -106,10 +106,8 @@ test.skipIf(no_curl)("`up` shows a curl that, pasted, shows the way of its messa
     const { id } = JSON.parse(pasted.stdout.toString()) as { id: string }
     // One line, or several where a step took so long that `up` told of the one before.
     const lines = () => screen.split("\r\n").filter((line) => line.includes(` ${id.slice(-8)} `))
-    const steps = () =>
-      lines()
-        .join()
-        .match(/\b(queued|sending|sent|delivered)\b/g) ?? []
+    const step = /\b(queued|sending|sent|delivered)\b/g
+    const steps = (): string[] => lines().join().match(step) ?? []
     await until("the way of the message", () => steps().includes("delivered"))
     expect(steps()).toEqual(["queued", "sending", "sent", "delivered"])
     for (const line of lines()) expect(line).toContain("ann@mailbox.test")
