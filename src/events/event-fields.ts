@@ -178,7 +178,11 @@ const push: ExampleField[] = [
 const sms: ExampleField[] = [
   always("sms_message_id", `${EXAMPLE_ID}03`, "The id of the SMS."),
   always("to", "+14155550101", "The number of the recipient, E.164."),
-  always("from", "+14155550100", "The number or name of the sender."),
+  maybe(
+    "from",
+    "The number or name of the sender. Null where the provider chooses it.",
+    "+14155550100",
+  ),
   timestamp,
   always("segments", 1, "The number of segments."),
   maybe("provider", "The provider of the SMS.", "twilio"),

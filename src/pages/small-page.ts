@@ -141,7 +141,7 @@ export const PROOF: readonly Field[] = [
 /** Of `GET /`: what answers at this address, and where to go from here. Readable without script. */
 export const startContent = (): Markup => html`<main class="narrow">
 <h1>Belfry</h1>
-<p>This server is Belfry ${VERSION}. It sends email for programs and reports the result of each email.</p>
+<p>This server is Belfry ${VERSION}. It sends emails and texts for programs, and reports the result of each.</p>
 <dl>
 <dt><a href="/docs">API reference</a></dt>
 <dd>All requests and answers, with a first email to copy.</dd>

@@ -65,7 +65,7 @@ function callbackRoute(
     scope: "-",
     status: [200],
     limit: MOST_BYTES,
-    summary: `Receive the notifications of a provider of ${channelOf(kind)}${HOW[method]}; their signature is checked`,
+    summary: `Receive the notifications of a provider of ${CARRIED[channelOf(kind)]}${HOW[method]}; their signature is checked`,
     description: `${all.map(({ about }) => about).join(" ")} \`callback_url\` of the provider is this address.`,
     ...(method === "POST" && { body: AsSent, example: all[0].example }),
     response: Received,
@@ -83,6 +83,7 @@ function callbackRoute(
 }
 
 const HOW = { POST: "", GET: ", by GET" }
+const CARRIED = { email: "email", sms: "texts", push: "push messages" }
 
 const AsSent = t.Record(t.String(), t.Unknown(), {
   description: "As the provider sends it: JSON, or a form.",

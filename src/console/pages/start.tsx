@@ -25,8 +25,8 @@ export function Page() {
     <div class="narrow">
       <h1>Belfry</h1>
       <p>
-        This server sends email for programs and reports the result of each email. Its own mailbox
-        keeps the mail of tests.
+        This server sends emails and texts for programs, and reports the result of each. Its own
+        mailbox keeps the mail of tests.
       </p>
       {serverMode() === "up" && is_in_project && <Checklist known={known} />}
       {known.kind === "signed_out" && <Entrance />}
