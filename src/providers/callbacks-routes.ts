@@ -109,7 +109,8 @@ async function receive(
     log.warn("a callback from another account of the provider is refused", { config_id, account })
     return refuse()
   }
-  const report = await callbacks.read(call)
+  // A HEAD only asks whether the address is there.
+  const report = arrived.request.method === "HEAD" ? undefined : await callbacks.read(call)
   if (report && (report.notices.length > 0 || report.received)) {
     const { provider } = config
     const project_id = config.project_id === INSTANCE ? null : config.project_id

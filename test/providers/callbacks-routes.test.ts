@@ -93,6 +93,12 @@ test("a callback that comes again is answered as before", async () => {
   ])
 })
 
+test("a HEAD is answered as a GET, and tells nothing", async () => {
+  const before = await kept()
+  expect((await call({ method: "HEAD", query: `?id=7&${PROOF}` })).status).toBe(200)
+  expect(await kept()).toEqual(before)
+})
+
 test.each<[string, () => Call]>([
   ["a wrong signature", () => ({ body: "id=7&proof=wrong", type: FORM })],
   ["no body", () => ({})],
