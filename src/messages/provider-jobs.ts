@@ -27,7 +27,8 @@ interface HeldMessage {
 
 /**
  * Asks a paused provider, once a minute for all nodes: by one message of those that wait, or by a login
- * alone where none does. If it takes the login, what waits for it goes on.
+ * alone where none does. If it takes the login, what waits for it goes on. Where a login proves nothing, the next message
+ * asks it: a pause that ended without a proof would begin again, and each time tell the admins.
  */
 export const probeProvider = (store: Store, providers: OpenProviders): JobHandler<Probe> => ({
   run: async (probe) => {
@@ -46,9 +47,9 @@ export const probeProvider = (store: Store, providers: OpenProviders): JobHandle
     }
     const first = await firstWaiting(store.read, config)
     if (first) return once((tx) => askBy(tx, config, first))
-    const reason = await refusedLogin(providers, config)
-    if (reason === undefined) return once((tx) => resume(tx, config))
-    return once((tx) => probeAgain(tx, config, { message_id: null, reason }))
+    const login = await triedLogin(providers, config)
+    if (login === "taken") return once((tx) => resume(tx, config))
+    return once((tx) => probeAgain(tx, config, login))
   },
 })
 
@@ -81,13 +82,14 @@ async function firstHeld(db: Reader, by: string): Promise<HeldMessage | undefine
   return first && { id: first.id, by }
 }
 
-/** The provider's words, if it still refuses; undefined where it takes the login. */
-async function refusedLogin(providers: OpenProviders, config: ConfigRow) {
+async function triedLogin(providers: OpenProviders, config: ConfigRow) {
   try {
-    await providers.use(config, async (provider) => provider.check?.())
-    return undefined
+    return await providers.use(config, async (provider) => {
+      await provider.check?.()
+      return provider.proves_login === false ? { message_id: config.id } : "taken"
+    })
   } catch (error) {
-    if (error instanceof ProviderError) return error.message
+    if (error instanceof ProviderError) return { message_id: null, reason: error.message }
     throw error
   }
 }

@@ -126,8 +126,8 @@ export const isDue = async (tx: Tx, tried: TriedConfig, due: string): Promise<bo
   (await current(tx, tried))?.paused_until === due
 
 /**
- * Plans the next probe of a paused provider by this message; null where none waits, so that only a login is
- * tried. `reason`: the provider's words, where it has just refused again.
+ * Plans the next probe of a paused provider by this message, or by whichever comes next (its own id); null where none
+ * waits, so that only a login is tried. `reason`: the provider's words, where it has just refused again.
  */
 export async function probeAgain(
   tx: Tx,
@@ -147,7 +147,10 @@ export async function refusedAgain(tx: Tx, tried: TriedConfig, reason: string) {
   const row = await paused(tx, tried)
   if (!row) return
   const last_error = short(reason)
-  if (last_error !== row.last_error) await write(tx, row, { last_error })
+  const is_asked_by_any = row.probe_message_id === row.id
+  if (is_asked_by_any || last_error !== row.last_error) {
+    await write(tx, row, { last_error, ...(is_asked_by_any && { probe_message_id: null }) })
+  }
   tx.afterCommit(() => logRefusedAgain(row, reason))
 }
 

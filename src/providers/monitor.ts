@@ -23,7 +23,7 @@ import {
   type RecipientOutcome,
   type ReturnPathAnswer,
 } from "./provider"
-import { routing } from "./routing"
+import { isProbe, routing } from "./routing"
 import type { ConfigRow } from "./tables"
 
 const AGAIN_MS = 60_000
@@ -83,7 +83,7 @@ export class ProviderMonitor {
   async refused(message_id: string, config: ConfigRow, words: string | null): Promise<boolean> {
     const why = words ?? NO_WORDS
     this.#forget(config.id)
-    if (config.probe_message_id === message_id) {
+    if (isProbe(config, message_id)) {
       await this.#write(config, (tx) => refusedAgain(tx, config, why))
       return true
     }
@@ -232,6 +232,6 @@ async function checked(provider: Provider): Promise<"fine" | "unknown"> {
 /** What it refuses may come after the login. */
 const tookLogin = (provider: Provider): Promise<boolean> =>
   checked(provider).then(
-    (found) => found === "fine",
+    (found) => found === "fine" && provider.proves_login !== false,
     () => false,
   )

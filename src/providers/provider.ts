@@ -71,10 +71,7 @@ export interface Outcome extends RecipientOutcome {
   others: RecipientOutcome[]
   transcript: string[]
   schedule: RetrySchedule
-  /**
-   * The provider refused our login. The attempt is recorded, no event tells of a deferral, and the
-   * message waits under this hold.
-   */
+  /** The provider refused our login. No event tells of the attempt, and the message waits under this hold. */
   login_refused?: { reason: string; by: string }
 }
 
@@ -146,6 +143,8 @@ export interface Provider<Message extends OutgoingMessage = OutgoingMessage> {
    * in words, and rejects with ProviderError. Absent where there is no server to ask.
    */
   check?(): Promise<string>
+  /** Its check shows less than a message would: only a message ends a pause. */
+  readonly proves_login?: false
   /** Of a mail relay: asks whether it takes this return path, and rejects as `check` does. */
   checkReturnPath?(address: string): Promise<ReturnPathAnswer>
   close(): Promise<void>

@@ -94,18 +94,19 @@ function refusalOf(rows: ConfigRow[]): LoginRefusal | undefined {
   return refusals.sort((a, b) => (a.next_probe_at < b.next_probe_at ? -1 : 1))[0]
 }
 
+/** Whether a paused provider waits to be asked by this message, or by whichever comes next. */
+export const isProbe = ({ id, probe_message_id: probe }: ConfigRow, message_id: string): boolean =>
+  probe === message_id || probe === id
+
 /**
  * The providers that may be asked for a message: those that are not paused, and one that waits to be
- * asked by this very message. Throws DeferredError where there is none.
+ * asked by this very message or by any. Throws DeferredError where there is none.
  */
 export function usable(
   rows: ConfigRow[],
   { message_id, project_id }: { message_id: string; project_id: string },
 ) {
-  const open = rows.filter(
-    ({ paused_until, probe_message_id }) =>
-      paused_until === null || probe_message_id === message_id,
-  )
+  const open = rows.filter((row) => row.paused_until === null || isProbe(row, message_id))
   const [first] = rows
   const refusal = open.length > 0 ? undefined : refusalOf(rows)
   if (first && refusal) throw heldBy(project_id, first.kind, refusal)

@@ -44,6 +44,7 @@ export const providerConfigs = table(
     trouble_since: time(),
     /** While it refuses our login: when it is asked again. Until then nothing is handed to it. */
     paused_until: time(),
+    /** The message that may ask it meanwhile. Its own id: the one that comes next. */
     probe_message_id: ref(),
     /**
      * A JSON object, sealed; null where the provider needs none. Of the instance's own a mark that is

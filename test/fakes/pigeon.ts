@@ -15,7 +15,15 @@ export interface Text extends OutgoingMessage {
 }
 
 /** What each account says, and what it got. A silent one takes a text and does not say so. */
-export type Carriers = Map<string, { fault?: Fault; is_silent?: true; got: string[] }>
+interface Carrier {
+  fault?: Fault
+  is_silent?: true
+  /** What is wrong shows only when a text is sent. */
+  is_blind?: true
+  got: string[]
+}
+
+export type Carriers = Map<string, Carrier>
 
 type Access = { account: string; auth_token: string }
 
@@ -56,10 +64,11 @@ export const pigeon: ProviderDescriptor<Access, { carriers: Carriers }, Text> = 
   open: ({ account }, { carriers }, { settings: { allowed = [""] } }) => ({
     name: "pigeon",
     schedule,
+    ...(carriers.get(account)?.is_blind && { proves_login: false }),
     takes: ({ to: [first = ""] }) => (allowed as string[]).some((one) => first.startsWith(one)),
     async check() {
-      const fault = carriers.get(account)?.fault
-      if (fault) throw new ProviderError(fault, "no wind")
+      const { fault, is_blind } = carriers.get(account) ?? {}
+      if (fault && !is_blind) throw new ProviderError(fault, "no wind")
       return "The loft is open."
     },
     async send({ to, body }) {

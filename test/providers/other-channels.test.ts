@@ -1,7 +1,10 @@
 import { expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
 import { LOCAL } from "../../src/audit-log/audit-log"
 import { openSecrets } from "../../src/core/secrets"
 import { heldFor, providerHold } from "../../src/jobs/holds"
+import { jobs } from "../../src/jobs/tables"
+import { probeProvider } from "../../src/messages/provider-jobs"
 import { callbackRoutes } from "../../src/providers/callbacks-routes"
 import * as configs from "../../src/providers/configs"
 import { Failover } from "../../src/providers/failover"
@@ -155,6 +158,35 @@ test("a login that was refused stays refused while a text gets no answer", async
   it.carriers.set("one", { is_silent: true, got: [] })
   expect(await it.send("probe")).toMatchObject({ status: "sent", is_unanswered: true })
   expect(await row()).toMatchObject({ status: "error", paused_until: expect.any(String) })
+})
+
+test("where only a text shows that a login is refused, each minute one text asks, and nobody is told again", async () => {
+  await using it = await texts()
+  const { id, project_id } = await it.add("one", 1)
+  await it.add("two", 2)
+  it.carriers.set("one", { fault: "authentication", is_blind: true, got: [] })
+  const row = async () => (await routing(it.store.read, KIND, project_id))[0] as ConfigRow
+  const probe = async () => {
+    const due = (await row()).paused_until ?? ""
+    const job = { config_id: id, project_id, due }
+    const { done } = await probeProvider(it.store, it.open_providers).run(job, {} as never)
+    await it.store.tx(async (tx) => done?.(tx))
+  }
+  for (const body of ["1", "2", "3"]) {
+    expect(await it.send(body)).toMatchObject({ status: "sent" })
+    expect((await row()).probe_message_id).toBeNull()
+    await probe()
+    expect(await row()).toMatchObject({ status: "error", probe_message_id: id })
+  }
+  const told = it.store.read.select().from(jobs).where(eq(jobs.name, "provider.refused"))
+  expect(await told).toHaveLength(1)
+  it.carriers.set("one", { got: [] })
+  await it.send("4")
+  expect(await row()).toMatchObject({ status: "active", paused_until: null })
+  expect([it.carriers.get("one")?.got, it.carriers.get("two")?.got]).toEqual([
+    ["4"],
+    ["1", "2", "3"],
+  ])
 })
 
 test("texts that wait for a refused login wait under a hold of their channel", async () => {

@@ -144,6 +144,7 @@ function gateway({ access, allow_private, settings, callbackUrl }: GatewayOption
   const secrets = secretsIn(access)
   return {
     name: "http",
+    proves_login: false,
     schedule: smsSchedule,
     takes: ({ to: [number = ""] }) => allows(settings, number),
     async send(text) {

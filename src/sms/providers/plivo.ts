@@ -83,6 +83,7 @@ function plivo(
   const messages = { ...account, url: `${account.url}Message/`, method: "POST" }
   return {
     name: "plivo",
+    proves_login: false,
     schedule: smsSchedule,
     takes: ({ to: [number = ""] }) => allows(own, number),
     async send(text) {

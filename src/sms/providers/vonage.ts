@@ -83,6 +83,7 @@ function vonage(
   const asked = (path: string) => ({ url: `${url}${path}`, allow_private, headers })
   return {
     name: "vonage",
+    proves_login: false,
     schedule: smsSchedule,
     takes: ({ to: [number = ""] }) => allows(own, number),
     async send(text) {
