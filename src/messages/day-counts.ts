@@ -27,13 +27,19 @@ interface DayCount {
 export const countByDay = (tx: Tx, list: DayCount[]): Promise<void> =>
   addTo(
     tx,
-    list.map(({ message: { project_id, channel, status, units, ...message }, by }) => ({
-      ...{ project_id, channel, status, provider: message.provider ?? "" },
-      day: dayOf(message.created_at),
-      messages: by,
-      units: by * (units ?? message.recipients.length),
-    })),
+    list.map(({ message, by }) => counted(message, message.provider, by)),
   )
+
+/** Named one by one: a copy of each whole message costs more than its counts. */
+const counted = (message: CountedMessage, provider: string | null, by: 1 | -1) => ({
+  project_id: message.project_id,
+  channel: message.channel,
+  day: dayOf(message.created_at),
+  status: message.status,
+  provider: provider ?? "",
+  messages: by,
+  units: by * (message.units ?? message.recipients.length),
+})
 
 interface DayMove {
   before: CountedMessage
@@ -44,11 +50,11 @@ interface DayMove {
 
 /** The same for messages whose status or provider may have changed. */
 export const moveByDay = (tx: Tx, list: DayMove[]): Promise<void> =>
-  countByDay(
+  addTo(
     tx,
-    list.flatMap(({ before, after, asked_before: provider = before.provider }): DayCount[] => [
-      { message: { ...before, provider }, by: -1 },
-      { message: after, by: 1 },
+    list.flatMap(({ before, after, asked_before = before.provider }) => [
+      counted(before, asked_before, -1),
+      counted(after, after.provider, 1),
     ]),
   )
 

@@ -2,6 +2,7 @@ import { and, eq, lte } from "drizzle-orm"
 import { now } from "../core/time"
 import { events } from "../events/tables"
 import { DEAD, HELD, OVER, type Settled, type WorkColumns } from "../jobs/work-item"
+import { keepReceipts } from "../providers/callbacks"
 import type { Outcome, RecipientOutcome } from "../providers/provider"
 import { short } from "../store/columns"
 import { newRowInserter } from "../store/statements"
@@ -70,6 +71,7 @@ export async function settle(tx: Tx, list: SettledMessage[]) {
   })
   await insertAttempts(tx, known.flatMap(attemptRow))
   await keepRaws(tx, known)
+  await keepReceipts(tx, known.flatMap(receiptsOf))
   await changeAll(tx, known.map(changeOf), { are_claimed: true })
   for (const one of known) {
     if (isRefused(one)) await forgetOldRefusals(tx, one.message.id, one.after.attempt)
@@ -283,6 +285,17 @@ function attemptRow(one: Known) {
       transcript: outcome.transcript,
     },
   ]
+}
+
+/** The providers' ids, written with the outcome: a report finds both or neither. */
+function receiptsOf({ message: { id: message_id, project_id }, tried }: Known) {
+  if (!tried) return []
+  const { outcome } = tried
+  return [outcome, ...outcome.others].flatMap(({ config_id, provider_message_id }) =>
+    config_id === undefined || provider_message_id === undefined
+      ? []
+      : [{ config_id, provider_message_id, project_id, message_id }],
+  )
 }
 
 const insertAttempts = newRowInserter(attempts, "attempt")

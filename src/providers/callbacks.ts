@@ -1,17 +1,10 @@
 import { and, eq } from "drizzle-orm"
-import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
 import type { JobKind } from "../jobs/jobs"
 import { newRowInserter } from "../store/statements"
-import type { Reader, Store, Tx } from "../store/store"
-import {
-  channelOf,
-  type OutgoingMessage,
-  type ProviderKind,
-  type ProviderNotice,
-  type ProviderReport,
-} from "./provider"
+import type { Reader, Tx } from "../store/store"
+import { channelOf, type ProviderKind, type ProviderNotice, type ProviderReport } from "./provider"
 import { type ConfigRow, INSTANCE, providerConfigs, providerReceipts } from "./tables"
 
 /** How the instance's own provider is called where people read it. */
@@ -88,29 +81,19 @@ export const providerFeedback: JobKind<ProviderFeedback> = {
   schedule: (attempt, age) => (age > 86_400 ? undefined : Math.min(2 ** attempt, 60)),
 }
 
-/**
- * Remembers under which id the provider took a message. Never rejects: the message is on its way, and
- * what came of it must be recorded, or it would be sent again.
- */
-export async function keepReceipt(
-  store: Store,
-  { message_id, project_id }: Pick<OutgoingMessage, "message_id" | "project_id">,
-  config: Pick<ConfigRow, "id" | "project_id">,
-  provider_message_id: string,
-): Promise<void> {
-  const receipt = {
-    ...{ config_id: config.id, project_id, message_id },
-    provider_message_id: keptId(provider_message_id),
-  }
-  try {
-    await store.tx((tx) => insertReceipt(tx, [{ ...receipt, created_at: now() }]))
-  } catch (error) {
-    const config_id = shownId(config)
-    log.error("the receipt of a provider could not be stored", { config_id, error })
-  }
-}
+/** Remembers under which ids providers took messages. What was kept before stays. */
+export const keepReceipts = (
+  tx: Tx,
+  list: Omit<typeof providerReceipts.$inferInsert, "created_at">[],
+) =>
+  insertReceipts(
+    tx,
+    list.map(({ provider_message_id: id, ...receipt }) => ({
+      ...{ ...receipt, provider_message_id: keptId(id), created_at: now() },
+    })),
+  )
 
-const insertReceipt = newRowInserter(providerReceipts, "provider_message_id")
+const insertReceipts = newRowInserter(providerReceipts, "provider_message_id")
 
 /** Gateways may count what comes in apart from what goes out: then both have the same ids. */
 const RECEIVED = "received "
@@ -123,7 +106,7 @@ const keptId = (id: string) => id.replaceAll("\0", "").slice(0, MOST_ID).toWellF
 /** Keeps the provider's id of a message that came in. Returns false for one that was kept before. */
 export async function isFirst(tx: Tx, receipt: typeof providerReceipts.$inferInsert) {
   const provider_message_id = RECEIVED + keptId(receipt.provider_message_id)
-  const fresh = await insertReceipt(tx, [{ ...receipt, provider_message_id }])
+  const fresh = await insertReceipts(tx, [{ ...receipt, provider_message_id }])
   return fresh.size > 0
 }
 

@@ -1,6 +1,6 @@
 import { log } from "../core/log"
 import { DeferredError } from "../jobs/work-item"
-import { keepReceipt, shownId } from "./callbacks"
+import { shownId } from "./callbacks"
 import { type MonitorParts, ProviderMonitor } from "./monitor"
 import type { ProviderLease } from "./open-providers"
 import {
@@ -198,13 +198,13 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
       if (at > 0 && !hasRoom(candidate)) continue
       const answer = await askNext(candidate, attempt.rest(), at > 0)
       if (!answer) continue
-      const { provider_message_id: _, return_path: __, ...outcome } = answer
-      const sorted = sortAnswer(outcome)
+      answer.config_id = candidate.config.id
+      const sorted = sortAnswer(answer)
       const has_asked = await this.#learn(message, candidate, answer, sorted)
       is_probe ||= has_asked
       // Usually the first one has a final word about every recipient.
-      if (at === 0 && sorted.final.length === message.to.length) return outcome
-      attempt.add(nameOf(candidate), outcome, sorted)
+      if (at === 0 && sorted.final.length === message.to.length) return answer
+      attempt.add(nameOf(candidate), answer, sorted)
       if (attempt.is_done) break
     }
     const outcome = attempt.outcome()
@@ -224,7 +224,7 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
   async #learn(
     message: Message,
     { config, lease }: ProviderCandidate,
-    { provider_message_id, return_path }: Outcome,
+    { return_path }: Outcome,
     { final, faults }: SortedAnswer,
   ): Promise<boolean> {
     const refusal = faults.find(({ fault }) => fault === "authentication")
@@ -240,12 +240,6 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
     else if (is_away) await monitor.failed(config, lease, faults)
     else if (had_trouble) await monitor.worked(config)
     if (return_path) await monitor.heardReturnPath(config, return_path)
-    if (provider_message_id !== undefined) {
-      const { store } = this.#parts
-      const kept = keepReceipt(store, message, config, provider_message_id)
-      // One writer commits in order: the outcome is never on disk before the receipt, so it need not wait.
-      if (!store.isAlone) await kept
-    }
     return has_asked
   }
 }

@@ -52,6 +52,10 @@ export interface RecipientOutcome {
   is_unanswered?: true
   /** Beside `failed`: the provider says that the recipient wants no more messages. */
   opted_out?: true
+  /** The provider's own id of the message, by which its notifications will name it. One recipient of an answer has it. */
+  provider_message_id?: string | undefined
+  /** The configuration whose provider gave that id. */
+  config_id?: string
 }
 
 /**
@@ -62,8 +66,6 @@ export interface RecipientOutcome {
 export interface Outcome extends RecipientOutcome {
   /** Null where none was asked, which is no attempt. */
   provider: string | null
-  /** The provider's own id of the message, by which its notifications will name it. */
-  provider_message_id?: string | undefined
   /** What a mail relay made of our return path, where it was asked with it. */
   return_path?: ReturnPathAnswer | undefined
   /** The sender that the provider was given, where its configuration chose it. */

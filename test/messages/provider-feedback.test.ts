@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from "bun:test"
 import { newId } from "../../src/core/ids"
 import { secondsFromNow } from "../../src/core/time"
-import { keepReceipt } from "../../src/providers/callbacks"
+import { keepReceipts } from "../../src/providers/callbacks"
 import type { ProviderNotice } from "../../src/providers/provider"
 import { INSTANCE } from "../../src/providers/tables"
 import { suppressions } from "../../src/suppressions/tables"
@@ -104,24 +104,30 @@ describe("a message is named", () => {
   test("by the provider's id, of the configuration that sent it", async () => {
     const { id, owner, status } = await sentText()
     const { project_id } = owner
-    const config = { id: newId(), project_id }
-    await keepReceipt(store, { message_id: id, project_id }, config, "SM1")
+    const config_id = newId()
+    await store.tx((tx) =>
+      keepReceipts(tx, [{ message_id: id, project_id, config_id, provider_message_id: "SM1" }]),
+    )
     const notices = says("delivered")
     await tell(store, { config_id: newId(), project_id, provider_message_id: "SM1", notices })
     expect(await status()).toBe("sent")
-    await tell(store, { config_id: config.id, project_id, provider_message_id: "SM1", notices })
+    await tell(store, { config_id, project_id, provider_message_id: "SM1", notices })
     expect(await status()).toBe("delivered")
   })
 
   test("by our id of no text that another configuration or provider sent", async () => {
     const { id, owner, status } = await sentText()
     const told = { project_id: owner.project_id, message_id: id, notices: says("delivered") }
-    const config = { id: newId(), project_id: owner.project_id }
-    await keepReceipt(store, { message_id: id, project_id: owner.project_id }, config, "SM2")
+    const config_id = newId()
+    await store.tx((tx) =>
+      keepReceipts(tx, [
+        { message_id: id, project_id: owner.project_id, config_id, provider_message_id: "SM2" },
+      ]),
+    )
     await tell(store, { ...told, config_id: newId() })
-    await tell(store, { ...told, config_id: config.id, provider: "twilio" })
+    await tell(store, { ...told, config_id, provider: "twilio" })
     expect(await status()).toBe("sent")
-    await tell(store, { ...told, config_id: config.id })
+    await tell(store, { ...told, config_id })
     expect(await status()).toBe("delivered")
   })
 

@@ -7,7 +7,7 @@ import { projects } from "../../src/identity/tables"
 import { OVER } from "../../src/jobs/work-item"
 import { messages } from "../../src/messages/tables"
 import { purgeAccountNow, purgeProjectNow } from "../../src/operations/purge"
-import { keepReceipt } from "../../src/providers/callbacks"
+import { keepReceipts } from "../../src/providers/callbacks"
 import type { Reader } from "../../src/store/store"
 import { count } from "../../src/webhooks/endpoint-counts"
 import { deliveries } from "../../src/webhooks/tables"
@@ -80,8 +80,8 @@ async function delivering(
   const here = { "x-account-id": account_id, "x-project-id": project_id }
   const path = "/v1/providers/email_provider/config"
   const made = await person.post(path, { provider: "direct" }, here)
-  const config = { id: made.body.data.id, project_id }
-  await keepReceipt(store, { message_id, project_id }, config, "ses-1")
+  const receipt = { message_id, project_id, config_id: made.body.data.id }
+  await store.tx((tx) => keepReceipts(tx, [{ ...receipt, provider_message_id: "ses-1" }]))
 }
 
 describe("a deleted project", () => {

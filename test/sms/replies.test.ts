@@ -3,7 +3,7 @@ import { and, asc, eq } from "drizzle-orm"
 import { newId } from "../../src/core/ids"
 import { events } from "../../src/events/tables"
 import { messageContents, messages } from "../../src/messages/tables"
-import { keepReceipt } from "../../src/providers/callbacks"
+import { keepReceipts } from "../../src/providers/callbacks"
 import { keywordOf } from "../../src/sms/replies"
 import { total } from "../../src/store/counters"
 import { suppress } from "../../src/suppressions/suppressions"
@@ -90,7 +90,8 @@ describe("a text that came in", () => {
     const { project_id } = owner
     const [id, config_id] = [await addText(store, owner), newId()]
     await sent(store, id)
-    await keepReceipt(store, { message_id: id, project_id }, { id: config_id, project_id }, "7")
+    const receipt = { message_id: id, project_id, config_id, provider_message_id: "7" }
+    await store.tx((tx) => keepReceipts(tx, [receipt]))
     const long = `\0${"7".repeat(100_000)}`
     for (const provider_message_id of ["7", "7", long]) {
       await write(store, owner, "Hi", { provider_message_id }, config_id)
