@@ -52,9 +52,8 @@ export interface RecipientOutcome {
   is_unanswered?: true
   /** Beside `failed`: the provider says that the recipient wants no more messages. */
   opted_out?: true
-  /** The provider's own id of the message, by which its notifications will name it. One recipient of an answer has it. */
+  /** By which notifications will name the message, and whose id it is. One recipient of an answer has both. */
   provider_message_id?: string | undefined
-  /** The configuration whose provider gave that id. */
   config_id?: string
 }
 
@@ -388,7 +387,6 @@ export const ownEmailProvider = (
   settings: Settings,
 ): OwnProvider => ownProvider(table, settings, "email_provider", settings["delivery.provider"])
 
-/** The instance's own provider of this name. */
 export function ownProvider(
   table: readonly ProviderDescriptor[],
   settings: Settings,
