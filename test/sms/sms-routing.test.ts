@@ -6,7 +6,7 @@ import { projects } from "../../src/identity/tables"
 import { providerConfigs } from "../../src/providers/tables"
 import { prepare } from "../../src/sms/prepare"
 import { readSendText } from "../../src/sms/sms-input"
-import { limitedCountry } from "../../src/sms/sms-routing"
+import { expectedSender, limitedCountry } from "../../src/sms/sms-routing"
 import { sharedService } from "../harness/shared-service"
 import { sampleRow } from "../harness/table-rows"
 
@@ -51,4 +51,12 @@ test("a send by an own provider names its country, and one in the sandbox does n
     if (!caller) throw new Error("the project does not send")
     expect((await prepare(text, { caller, ...origin }, rules)).message.country).toBe(country)
   }
+})
+
+test("a messaging service chooses the sender, also where the configuration has one", () => {
+  const settings = { from: "+15005550006", per_country_from: { "+43": "+4366" } }
+  const service = { ...settings, messaging_service_sid: `MG${"0".repeat(32)}` }
+  const shown = (own: Record<string, unknown>) =>
+    expectedSender({ provider: "twilio", settings: own }, "+436601234567")
+  expect([shown(settings), shown(service)]).toEqual(["+4366", null])
 })

@@ -256,8 +256,13 @@ export interface SmsSettings {
   messaging_service_sid?: string
 }
 
-/** The sender of the configuration for this number: the longest prefix that it has one for, then `from`. */
-export function senderFor({ from, per_country_from = {} }: SmsSettings, to: string): string | null {
+/**
+ * The sender of the configuration for this number: the longest prefix that it has one for, then `from`. Null where
+ * there is none, and where a messaging service chooses it.
+ */
+export function senderFor(settings: SmsSettings, to: string): string | null {
+  const { from, per_country_from = {}, messaging_service_sid } = settings
+  if (messaging_service_sid !== undefined) return null
   const prefixes = Object.keys(per_country_from).filter((prefix) => to.startsWith(prefix))
   const longest = prefixes.reduce((best, one) => (one.length > best.length ? one : best), "")
   return per_country_from[longest] ?? from ?? null

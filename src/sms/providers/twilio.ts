@@ -137,7 +137,7 @@ function twilio(
 function formOf(text: OutgoingText, own: SmsSettings, callback: string | undefined) {
   const [to = ""] = text.to
   const { messaging_service_sid: MessagingServiceSid } = own
-  const From = text.from ?? (MessagingServiceSid ? null : senderFor(own, to))
+  const From = text.from ?? senderFor(own, to)
   return {
     To: to,
     ...(callback !== undefined && { StatusCallback: `${callback}?id=${text.message_id}` }),
