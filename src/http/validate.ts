@@ -3,6 +3,7 @@ import { Kind, type TObject, type TSchema, Type, TypeRegistry } from "@sinclair/
 import { TypeCompiler, type ValueError } from "@sinclair/typebox/compiler"
 import { ValueErrorType } from "@sinclair/typebox/errors"
 import type { Problems } from "../core/errors"
+import { COUNTRY_PREFIX } from "../lib/phone"
 import { CATEGORY_SLUG, countCharacters, isLonger, SLUG, TOPIC_KEY } from "../lib/text"
 import { oncePer } from "../store/cached"
 import { ALIAS_OF, MONTH, NOT_OFFERED, ONE_LINE, RULE, type TextRule } from "./field-schemas"
@@ -225,6 +226,7 @@ const MEANINGS: Record<string, string> = {
   [CATEGORY_SLUG]: "have 1 to 64 characters: a-z, 0-9, and behind the first one also - and _",
   [TOPIC_KEY]: "have 1 to 64 characters: a-z, 0-9, and behind the first one also a dot, - and _",
   [MONTH]: "be a month, such as 2026-11",
+  [COUNTRY_PREFIX]: "be a country prefix, such as +43",
 }
 
 function patternRule({ pattern = "" }: TSchema): string {

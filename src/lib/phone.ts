@@ -22,6 +22,9 @@ export function phoneFrom(text: string): string | undefined {
   return isPhone(number) ? number : undefined
 }
 
+/** As people write the countries that texts may go to: `+43`, or a longer beginning of numbers. */
+export const COUNTRY_PREFIX = "^\\+[1-9][0-9]{0,6}$"
+
 /** Country codes of two digits (ITU-T E.164, list of assigned codes). All but these, 1 and 7 have three. */
 const OF_TWO_DIGITS = /^(2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58])/
 

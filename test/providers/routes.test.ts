@@ -136,6 +136,16 @@ describe("configuring a provider", () => {
     expect(kept.status).toBe(200)
   })
 
+  test("of texts says in words what a sender and a country prefix are", async () => {
+    const wanted = { provider: "log", settings: { from: "a\nb", allowed_countries: ["43"] } }
+    const { body } = await home.owner.post("/v1/providers/sms_provider/config", wanted, here(home))
+    const why = body.error.details.fields.map(({ message }: { message: string }) => message)
+    expect(why).toEqual([
+      "The value must be one line without control characters.",
+      "The value must be a country prefix, such as +43.",
+    ])
+  })
+
   test("an unknown kind is 404, one that is not built yet 422", async () => {
     const wanted = { provider: "twilio", credentials: { token: SECRET } }
     const { owner } = home

@@ -4,8 +4,9 @@ import { destinationOf, isPublic } from "../../core/destination"
 import { codeOf } from "../../core/faults"
 import { isUuid } from "../../core/ids"
 import { type NetAnswer, NetError, type NetRequest, request } from "../../core/net"
+import { nameText } from "../../http/field-schemas"
 import type { RetrySchedule } from "../../jobs/work-item"
-import { phoneFrom } from "../../lib/phone"
+import { COUNTRY_PREFIX, phoneFrom } from "../../lib/phone"
 import {
   NO_REPLY,
   type Outcome,
@@ -221,8 +222,7 @@ export function meaningOfStatus(status: number): TextMeaning {
   return status === 403 ? "forbidden" : "refused"
 }
 
-const Sender = t.String({ minLength: 1, maxLength: 20, pattern: "^[^\\u0000-\\u001f\\u007f]+$" })
-const PREFIX = "^\\+[1-9][0-9]{0,6}$"
+const Sender = nameText(20)
 
 /** What every provider of texts may be set to (contract 41). */
 export const SMS_SETTINGS = {
@@ -233,7 +233,7 @@ export const SMS_SETTINGS = {
   },
   per_country_from: {
     schema: t.Optional(
-      t.Record(t.String({ pattern: PREFIX }), Sender, {
+      t.Record(t.String({ pattern: COUNTRY_PREFIX }), Sender, {
         additionalProperties: false,
         maxProperties: 250,
       }),
@@ -242,7 +242,7 @@ export const SMS_SETTINGS = {
     value: "json",
   },
   allowed_countries: {
-    schema: t.Optional(t.Array(t.String({ pattern: PREFIX }), { maxItems: 250 })),
+    schema: t.Optional(t.Array(t.String({ pattern: COUNTRY_PREFIX }), { maxItems: 250 })),
     about: "country prefixes that texts may go to (default: all), such as +43,+49",
     value: "prefixes",
   },
