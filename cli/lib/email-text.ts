@@ -23,7 +23,7 @@ interface EmailLine extends EmailStatus {
 }
 
 /** The text left, and nobody knows whether the provider took it. */
-const UNCONFIRMED = "unconfirmed"
+export const UNCONFIRMED = "unconfirmed"
 
 /** `✓ delivered`, `✗ bounced (NoEmail)`: the mark says the same as the colour. */
 export function statusMark(email: EmailStatus, paint: Paint): string {

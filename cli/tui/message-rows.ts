@@ -1,5 +1,5 @@
 import type { Components } from "../../src/client/components"
-import { isHeld } from "../lib/email-text"
+import { isHeld, UNCONFIRMED } from "../lib/email-text"
 import { personOf } from "../lib/sms-text"
 import { cleanLine } from "../lib/terminal"
 
@@ -154,9 +154,15 @@ export const updateOfActivity = (activity: ActivityFrame): RowUpdate => ({
   ...(isAccepted(activity) && { scheduled_at: timeOf(activity.next_attempt_at ?? "") }),
 })
 
-/** An accepted email with a next attempt has a time that somebody chose: it was neither tried nor held. */
+/**
+ * An accepted message with a next attempt has a time that somebody chose: it was neither tried nor held. A text
+ * has its event at once.
+ */
 const isAccepted = ({ status, status_reason, event_type, next_attempt_at }: ActivityFrame) =>
-  status === "queued" && status_reason === null && event_type === null && next_attempt_at !== null
+  status === "queued" &&
+  status_reason === null &&
+  (event_type === null || event_type === "sms.queued") &&
+  next_attempt_at !== null
 
 const tagsOf = (tags: unknown): string[] => (Array.isArray(tags) ? tags.map(clean) : [])
 
@@ -254,9 +260,12 @@ function merged(row: MessageRow, { at, attempts, status, ...fact }: RowUpdate): 
   }
 }
 
-/** What is held stays so until it moves. */
+/** What is held or unconfirmed stays so until it moves: the list of texts does not say it again. */
 const reasonAfter = ({ status_reason }: MessageRow, status: string): string =>
-  status === "queued" && isHeld(status_reason) ? status_reason : ""
+  (status === "queued" && isHeld(status_reason)) ||
+  (status === "sent" && status_reason === UNCONFIRMED)
+    ? status_reason
+    : ""
 
 function mayFollow(before: string, status: string): boolean {
   if (before === "sending" && status === "queued") return true

@@ -2,7 +2,14 @@ import { expect, test } from "bun:test"
 import type { Client } from "../../../cli/lib/client"
 import { painter } from "../../../cli/lib/terminal"
 import { emailQuery, type MessageFilter, parseFilter, textQuery } from "../../../cli/tui/filter"
-import { mergeUpdates, updateOfEvent, updateOfText } from "../../../cli/tui/message-rows"
+import {
+  type ActivityFrame,
+  mergeUpdates,
+  type RowUpdate,
+  updateOfActivity,
+  updateOfEvent,
+  updateOfText,
+} from "../../../cli/tui/message-rows"
 import { messagesScreen, messageText } from "../../../cli/tui/messages-screen"
 import { screenLines } from "../../../cli/tui/monitor"
 import { olderMessages } from "../../../cli/tui/older-messages"
@@ -90,6 +97,26 @@ test("an opened text shows its body, segments, price and timeline, without its e
   expect(linesOf("Timeline")).not.toContain("\u001b")
   expect(linesOf("Text")).toContain("Hi")
   expect(linesOf("Headers")).toBe("a text has none")
+})
+
+const activity = (more: Partial<ActivityFrame>) =>
+  updateOfActivity({
+    ...{ id: ID, channel: "sms", status: "sent", status_reason: null, recipient: "+14155550100" },
+    ...{ next_attempt_at: null, at: at(NOW), event_type: null, ...more },
+  })
+
+test("a text stays unconfirmed when its list is read, until a report comes", () => {
+  const after = (...facts: RowUpdate[]) => mergeUpdates([], facts).rows[0]?.status_reason
+  const left = activity({ status_reason: "unconfirmed", event_type: "sms.sent" })
+  const read = updateOfText(listed(1, { id: ID, status: "sent" }))
+  expect(after(left, read)).toBe("unconfirmed")
+  expect(after(left, read, activity({ status: "delivered" }))).toBe("")
+})
+
+test("a text that is accepted for later shows when", () => {
+  const next_attempt_at = at(NOW + 3_600_000)
+  const fact = activity({ status: "queued", event_type: "sms.queued", next_attempt_at })
+  expect(mergeUpdates([], [fact]).rows[0]?.scheduled_at).toBe(NOW + 3_600_000)
 })
 
 test("what no event tells is read: the body of a text that came by one", () => {
