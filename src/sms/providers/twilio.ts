@@ -114,6 +114,8 @@ function twilio(
   const headers = { ...sending.headers, "content-type": "application/x-www-form-urlencoded" }
   return {
     name: "twilio",
+    // A key may read and not send.
+    proves_login: false,
     schedule: smsSchedule,
     takes: ({ to: [number = ""] }) => allows(own, number),
     async send(text) {

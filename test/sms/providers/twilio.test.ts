@@ -174,6 +174,7 @@ test("a suspended account and a wrong API key show in the check", async () => {
   expect(await refusal(suspended)).toContain("suspended")
   expect(await refusal(at(server.url, {}, key).check?.() ?? Promise.resolve())).toContain("20003")
   expect(await at(server.url).check?.()).toContain("active")
+  expect(at(server.url).proves_login).toBe(false)
 })
 
 test("an API key comes with its secret", () => {
