@@ -32,7 +32,8 @@ export function statusMark(email: EmailStatus, paint: Paint): string {
   const is_sure = status_reason !== UNCONFIRMED
   if (isGood(status) && is_sure) return `${paint.green(`✓ ${status}`)}${reason}`
   if (isBad(status)) return `${paint.red(`✗ ${status}`)}${reason}`
-  return `${paint.yellow(`… ${cleanLine(status)}`)}${reason}`
+  const mark = isFinal(status) ? "–" : "…" // a cancelled text waits for nothing
+  return `${paint.yellow(`${mark} ${cleanLine(status)}`)}${reason}`
 }
 
 export const paintStatus = (text: string, { status }: { status: string }, paint: Paint): string => {

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test"
 import type { Client } from "../../../cli/lib/client"
+import { statusMark } from "../../../cli/lib/email-text"
 import { painter } from "../../../cli/lib/terminal"
 import { emailQuery, type MessageFilter, parseFilter, textQuery } from "../../../cli/tui/filter"
 import {
@@ -97,6 +98,8 @@ test("an opened text shows its body, segments, price and timeline, without its e
   expect(linesOf("Timeline")).not.toContain("\u001b")
   expect(linesOf("Text")).toContain("Hi")
   expect(linesOf("Headers")).toBe("a text has none")
+  const cancelled = { status: "cancelled", status_reason: null }
+  expect(statusMark(cancelled, painter(false))).toBe("– cancelled")
 })
 
 const activity = (more: Partial<ActivityFrame>) =>
