@@ -221,7 +221,7 @@ export class WorkLoop<Row extends WorkRow, End> {
     const size = this.#nextSize()
     const begun = monotonic()
     const claimed = await this.#claimUpTo(size)
-    this.#options.table.onClaim?.(claimed)
+    await this.#options.table.onClaim?.(claimed)
     this.#picked_at = monotonic()
     this.#picked_ms = this.#picked_at - begun
     // On Postgres the database works meanwhile, and the event loop is free.

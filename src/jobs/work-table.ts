@@ -56,8 +56,8 @@ export interface WorkTable<Row extends WorkRow, End = unknown> {
   looks_ahead?: boolean
   /** Results are written at most so often, in milliseconds, so that more of them share a commit. */
   settles_apart_ms?: number
-  /** Called after each claim, before any of it runs. */
-  onClaim?: (rows: Row[]) => void
+  /** Called after each claim, before any of it runs. It does not reject. */
+  onClaim?: (rows: Row[]) => void | Promise<void>
   /** Called for rows that were claimed and are released without an attempt. */
   onRelease?: (rows: Row[]) => void
 }

@@ -1,12 +1,14 @@
 import { and, eq, exists, inArray, ne, notInArray, type SQL, type SQLWrapper } from "drizzle-orm"
 import type { Blobs } from "../core/blobs"
 import { perStore, Recent } from "../store/cached"
+import { idList, isAmong } from "../store/columns"
+import { prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import type { TemplateSources } from "../templates/render-templates-task"
 import type { KeyedSources } from "../templates/template-renderer"
 import { keyed } from "../templates/usable-template"
 import type { Message } from "./status-changes"
-import { type Envelope, fanOutContents } from "./tables"
+import { type Envelope, fanOutContents, messageContents } from "./tables"
 
 /** Bytes: some thousand letters, more than are under way where delivery keeps up. */
 const MOST = 4 * 1024 * 1024
@@ -17,6 +19,30 @@ export const recentContents = () =>
   new Recent<unknown>({ most: MOST, most_of_one: MOST_OF_ONE, sizeOf })
 
 export const recentContentsOf = perStore(recentContents)
+
+/** In bytes: most texts, and emails of a few lines. */
+const SHORT = 2048
+
+/**
+ * Reads the short contents of messages that are about to be attempted and are not in memory. Together, because a
+ * statement for each takes three times as long.
+ */
+export async function readAhead(db: Reader, list: Pick<Message, "id" | "stored_bytes">[]) {
+  const contents = recentContentsOf(db)
+  const isUnknown = ({ id, stored_bytes }: (typeof list)[0]) =>
+    (stored_bytes ?? SHORT) < SHORT && !contents.has(id)
+  const ids = list.filter(isUnknown).map(({ id }) => id)
+  if (ids.length < 2) return
+  for (const { message_id, content } of await findContents(db, { ids }))
+    contents.keep(message_id, content)
+}
+
+const findContents = prepared({ ids: idList }, (db: Reader, slot) =>
+  db
+    .select()
+    .from(messageContents)
+    .where(isAmong(db, messageContents.message_id, slot.ids)),
+)
 
 /** What a text takes beside its characters, an object beside its fields, and any other value. */
 const TEXT_BYTES = 48

@@ -23,7 +23,7 @@ import { inserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import { fanOutBumps, load } from "./change"
 import type { Channel, Ready } from "./channel"
-import { filesOf, recentContentsOf, type StoredSize, storedSizes } from "./contents"
+import { filesOf, readAhead, recentContentsOf, type StoredSize, storedSizes } from "./contents"
 import { countByDay } from "./day-counts"
 import { type DeliveryAttempt, LOGIN_REFUSED, type MessageStop, settle, stopAll } from "./settle"
 import {
@@ -95,7 +95,10 @@ export const messageTable = (
     return deliver(store, channels, message, recheck)
   },
   settle,
-  onClaim: (list) => announceStatus(store.read, list, "sending"),
+  async onClaim(list) {
+    announceStatus(store.read, list, "sending")
+    await readAhead(store.read, list).catch(() => {}) // each attempt then reads its own, and tells the fault
+  },
   onRelease: (list) => announceStatus(store.read, list, "queued"),
 })
 

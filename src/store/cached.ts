@@ -112,6 +112,10 @@ export class Recent<Value> {
     return this.#size
   }
 
+  has(key: string): boolean {
+    return this.#kept.has(key)
+  }
+
   /** After the commit. `at`: when it was written, by `monotonic`. `size`: where it is known. */
   keep(key: string, value: Value, { at = monotonic(), size = this.#sizeOf(value) } = {}) {
     const { most, most_of_one = most } = this.#options

@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test"
 import { newId } from "../../src/core/ids"
 import { monotonic } from "../../src/core/time"
-import { recentContents } from "../../src/messages/contents"
+import { readAhead, recentContents, recentContentsOf } from "../../src/messages/contents"
 import * as pipeline from "../../src/messages/pipeline"
-import { messageContents } from "../../src/messages/tables"
+import { messageContents, messages } from "../../src/messages/tables"
 import { testStore } from "../harness/store"
 import { letter } from "./letters"
 
@@ -61,3 +61,14 @@ test.each([10, 5_000, 70_000, 1_200_000])(
     expect(kept?.content).toEqual(content)
   },
 )
+
+test("what is attempted next has its short contents in memory, however long ago it was accepted", async () => {
+  await using it = await testStore()
+  const { store } = it
+  const list = [10, 20, 5_000].map((characters) => letter({ content: body(characters) }))
+  await store.tx((tx) => pipeline.accept(tx, list))
+  const recent = recentContentsOf(store.read)
+  recent.clear()
+  await readAhead(store.read, await store.read.select().from(messages))
+  expect(list.map(({ id }) => recent.remove(id))).toEqual([body(10), body(20), undefined])
+})
