@@ -274,7 +274,9 @@ function mayFollow(before: string, status: string): boolean {
 
 function triesAfter({ status: before, attempts }: MessageRow, status: string): number {
   if (status === "sending" && before !== "sending") return attempts + 1
-  return ["sent", "delivered", "bounced"].includes(status) ? Math.max(1, attempts) : attempts
+  return ["sent", "delivered", "undelivered", "bounced"].includes(status)
+    ? Math.max(1, attempts)
+    : attempts
 }
 
 /** What was seen since the monitor began: messages a second, and how they ended. */

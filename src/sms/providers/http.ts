@@ -19,7 +19,6 @@ import {
   tryOut,
 } from "./http/gateway-request"
 import {
-  allows,
   checked,
   exchange,
   meaningOfStatus,
@@ -29,10 +28,10 @@ import {
   type SmsProvider,
   type SmsSettings,
   senderFor,
-  smsSchedule,
   type TextAnswer,
   type TextMeaning,
   textOutcome,
+  textService,
 } from "./provider"
 
 interface GatewayAccess extends RequestTemplate, CallbackReading {
@@ -142,11 +141,7 @@ interface GatewayOptions {
 function gateway({ access, allow_private, settings, callbackUrl }: GatewayOptions): SmsProvider {
   const template = gatewayRequest(access)
   const secrets = secretsIn(access)
-  return {
-    name: "http",
-    proves_login: false,
-    schedule: smsSchedule,
-    takes: ({ to: [number = ""] }) => allows(settings, number),
+  return textService("http", settings, {
     async send(text) {
       const {
         message_id: id,
@@ -170,8 +165,7 @@ function gateway({ access, allow_private, settings, callbackUrl }: GatewayOption
       })
     },
     check: () => reachable(access, allow_private),
-    close: async () => {},
-  }
+  })
 }
 
 /** A request for nothing: the path that takes texts might take one. */

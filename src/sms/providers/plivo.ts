@@ -10,7 +10,6 @@ import type {
   ProviderReport,
 } from "../../providers/provider"
 import {
-  allows,
   basicAuth,
   byWord,
   checked,
@@ -18,17 +17,18 @@ import {
   meaningOfStatus,
   type OutgoingText,
   receivedReport,
+  Secret,
   SMS_SETTINGS,
   type SmsContext,
   type SmsProvider,
   type SmsSettings,
   senderFor,
   serviceAt,
-  smsSchedule,
   statusReport,
   type TextAnswer,
   textIn,
   textOutcome,
+  textService,
   UNCONFIRMED,
   withoutSender,
 } from "./provider"
@@ -47,7 +47,7 @@ export const plivoProvider: ProviderDescriptor<PlivoAccess, SmsContext, Outgoing
   credentials: {
     auth_id: { schema: t.String({ pattern: "^[A-Za-z0-9]{1,64}$" }), about: "auth ID" },
     auth_token: {
-      schema: t.String({ minLength: 1, maxLength: 256, pattern: "^[!-~]+$" }),
+      schema: Secret,
       about: "auth token, which signs the callbacks too",
       secret: true,
       asked_with: "auth_id",
@@ -81,11 +81,7 @@ function plivo(
   }
   const account = { url: `${url}/v1/Account/${auth_id}/`, allow_private, headers }
   const messages = { ...account, url: `${account.url}Message/`, method: "POST" }
-  return {
-    name: "plivo",
-    proves_login: false,
-    schedule: smsSchedule,
-    takes: ({ to: [number = ""] }) => allows(own, number),
+  return textService("plivo", own, {
     async send(text) {
       const sender = text.from ?? senderFor(own, text.to[0] ?? "")
       if (sender === null) return textOutcome("plivo", text, withoutSender("Plivo"))
@@ -94,8 +90,7 @@ function plivo(
       return textOutcome("plivo", text, { sender, ...answer })
     },
     check: () => checked(exchange(account, readAccount)),
-    close: async () => {},
-  }
+  })
 }
 
 const requestOf = (

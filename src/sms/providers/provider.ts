@@ -194,6 +194,23 @@ export const withoutSender = (service: string): TextAnswer => ({
 })
 
 /**
+ * A service that takes texts under one configuration. Its check shows less than a text would: a key may read and not
+ * send, and a gateway may take any login.
+ */
+export const textService = (
+  name: string,
+  settings: SmsSettings,
+  own: Required<Pick<SmsProvider, "send" | "check">>,
+): SmsProvider => ({
+  name,
+  proves_login: false,
+  schedule: smsSchedule,
+  takes: ({ to: [number = ""] }) => allows(settings, number),
+  close: async () => {},
+  ...own,
+})
+
+/**
  * Where a service is, and where it may report. The operator names its address, so it may be a private one. A service
  * on the internet refuses a text with an address that it cannot reach, such as that of `belfry up`.
  */
@@ -221,6 +238,9 @@ export function meaningOfStatus(status: number): TextMeaning {
   if (/^(401|402|404|405)$/.test(String(status))) return "credentials"
   return status === 403 ? "forbidden" : "refused"
 }
+
+/** A password or key of a service. */
+export const Secret = t.String({ minLength: 1, maxLength: 256, pattern: "^[!-~]+$" })
 
 const Sender = nameText(20)
 

@@ -10,7 +10,6 @@ import type {
   ProviderReport,
 } from "../../providers/provider"
 import {
-  allows,
   basicAuth,
   byWord,
   checked,
@@ -18,18 +17,19 @@ import {
   meaningOfStatus,
   type OutgoingText,
   receivedReport,
+  Secret,
   SMS_SETTINGS,
   type SmsContext,
   type SmsProvider,
   type SmsSettings,
   senderFor,
   serviceAt,
-  smsSchedule,
   statusReport,
   type TextAnswer,
   type TextMeaning,
   textIn,
   textOutcome,
+  textService,
   UNCONFIRMED,
 } from "./provider"
 
@@ -42,8 +42,6 @@ export interface TwilioAccess {
 
 const sid = (prefix: string) => t.String({ pattern: `^${prefix}[0-9a-fA-F]{32}$` })
 
-const secret = t.String({ minLength: 1, maxLength: 256, pattern: "^[!-~]+$" })
-
 export const twilioProvider: ProviderDescriptor<TwilioAccess, SmsContext, OutgoingText> = {
   name: "twilio",
   channel: "sms",
@@ -53,7 +51,7 @@ export const twilioProvider: ProviderDescriptor<TwilioAccess, SmsContext, Outgoi
   credentials: {
     account_sid: { schema: sid("AC"), about: "account SID, which begins with AC" },
     auth_token: {
-      schema: secret,
+      schema: Secret,
       about: "auth token of the account, which signs the callbacks",
       secret: true,
       asked_with: "account_sid",
@@ -63,7 +61,7 @@ export const twilioProvider: ProviderDescriptor<TwilioAccess, SmsContext, Outgoi
       about: "SID of an API key that sends in the place of the auth token",
     },
     api_key_secret: {
-      schema: t.Optional(secret),
+      schema: t.Optional(Secret),
       about: "secret of the API key",
       secret: true,
       asked_with: "api_key_sid",
@@ -112,12 +110,7 @@ function twilio(
   })
   const sending = asked(`${account}/Messages.json`, with_key || with_token)
   const headers = { ...sending.headers, "content-type": "application/x-www-form-urlencoded" }
-  return {
-    name: "twilio",
-    // A key may read and not send.
-    proves_login: false,
-    schedule: smsSchedule,
-    takes: ({ to: [number = ""] }) => allows(own, number),
+  return textService("twilio", own, {
     async send(text) {
       const form = formOf(text, own, callbackUrl())
       const body = new URLSearchParams(form).toString()
@@ -131,8 +124,7 @@ function twilio(
       if (with_key) await checked(exchange(messages, readList))
       return said
     },
-    close: async () => {},
-  }
+  })
 }
 
 /** The sender of the text, else the messaging service, else the sender of the configuration. */

@@ -12,7 +12,6 @@ import type {
   ProviderReport,
 } from "../../providers/provider"
 import {
-  allows,
   basicAuth,
   byWord,
   checked,
@@ -20,18 +19,19 @@ import {
   meaningOfStatus,
   type OutgoingText,
   receivedReport,
+  Secret,
   SMS_SETTINGS,
   type SmsContext,
   type SmsProvider,
   type SmsSettings,
   senderFor,
   serviceAt,
-  smsSchedule,
   statusReport,
   type TextAnswer,
   type TextMeaning,
   textIn,
   textOutcome,
+  textService,
   UNCONFIRMED,
   withoutSender,
 } from "./provider"
@@ -42,8 +42,6 @@ export interface VonageAccess {
   signature_secret?: string
 }
 
-const secret = t.String({ minLength: 1, maxLength: 256, pattern: "^[!-~]+$" })
-
 export const vonageProvider: ProviderDescriptor<VonageAccess, SmsContext, OutgoingText> = {
   name: "vonage",
   channel: "sms",
@@ -52,9 +50,9 @@ export const vonageProvider: ProviderDescriptor<VonageAccess, SmsContext, Outgoi
   example: "--vonage-api-key abcd1234 --from Belfry --secret-stdin < api-secret",
   credentials: {
     api_key: { schema: t.String({ pattern: "^[A-Za-z0-9]{1,64}$" }), about: "API key" },
-    api_secret: { schema: secret, about: "API secret", secret: true, asked_with: "api_key" },
+    api_secret: { schema: Secret, about: "API secret", secret: true, asked_with: "api_key" },
     signature_secret: {
-      schema: t.Optional(secret),
+      schema: t.Optional(Secret),
       about: "signature secret of the account. With it, unsigned callbacks are refused",
       secret: true,
     },
@@ -81,11 +79,7 @@ function vonage(
   const { url, allow_private, callbackUrl } = serviceAt(endpoint, ours)
   const headers = { authorization: basicAuth(api_key, api_secret), accept: "application/json" }
   const asked = (path: string) => ({ url: `${url}${path}`, allow_private, headers })
-  return {
-    name: "vonage",
-    proves_login: false,
-    schedule: smsSchedule,
-    takes: ({ to: [number = ""] }) => allows(own, number),
+  return textService("vonage", own, {
     async send(text) {
       const sender = text.from ?? senderFor(own, text.to[0] ?? "")
       if (sender === null) return textOutcome("vonage", text, withoutSender("Vonage"))
@@ -101,8 +95,7 @@ function vonage(
       return textOutcome("vonage", text, { sender, ...answer })
     },
     check: () => checked(exchange(asked("/account/get-balance"), readBalance)),
-    close: async () => {},
-  }
+  })
 }
 
 /** Numbers of Vonage have no plus; names of senders stay what they are. */
