@@ -71,7 +71,8 @@ export async function settle(tx: Tx, list: SettledMessage[]) {
   })
   await insertAttempts(tx, known.flatMap(attemptRow))
   await keepRaws(tx, known)
-  await keepReceipts(tx, known.flatMap(receiptsOf))
+  const receipts = known.flatMap(receiptsOf)
+  if (receipts.length > 0) await keepReceipts(tx, receipts)
   await changeAll(tx, known.map(changeOf), { are_claimed: true })
   for (const one of known) {
     if (isRefused(one)) await forgetOldRefusals(tx, one.message.id, one.after.attempt)
