@@ -1,7 +1,7 @@
 import { setPriority } from "node:os"
 import { parentPort } from "node:worker_threads"
 import { ApiError } from "./errors"
-import { ownThread } from "./processor-time"
+import { ownThread, ownWorkMs } from "./processor-time"
 import { catchStrayOutput } from "./stray-output"
 
 /** What the pool sends, one at a time. */
@@ -22,9 +22,11 @@ export interface TaskError {
 
 /**
  * What the thread sends: once `ready`, then one answer a task; before the first answer of each kind of
- * task, that its code is loaded; and what a library would print.
+ * task, that its code is loaded; and what a library would print. Each says how long the thread has worked.
  */
-export type TaskAnswer =
+export type TaskAnswer = { worked_ms: number } & Told
+
+type Told =
   | { stray: "info" | "warn" | "error"; message: string; fields?: Record<string, unknown> }
   | { ready: true; thread: string | undefined }
   | { loaded: string }
@@ -48,7 +50,9 @@ export function serveTasks(tasks: Tasks): void {
   const port = parentPort
   if (!port) throw new Error("tasks run only in a worker thread")
   giveWay()
-  catchStrayOutput((stray, message, fields) => port.postMessage({ stray, message, fields }))
+  const tell = (told: Told, transfer: ArrayBuffer[] = []) =>
+    port.postMessage({ ...told, worked_ms: ownWorkMs() } satisfies TaskAnswer, transfer)
+  catchStrayOutput((stray, message, fields) => tell({ stray, message, ...(fields && { fields }) }))
   const loaded = new Map<string, TaskFunction>()
   const functionOf = async (task: string) => {
     const known = loaded.get(task)
@@ -56,18 +60,18 @@ export function serveTasks(tasks: Tasks): void {
     if (!Object.hasOwn(tasks, task)) throw new Error(`there is no task "${task}"`)
     const found = (await tasks[task]?.()) as TaskFunction
     loaded.set(task, found)
-    port.postMessage({ loaded: task })
+    tell({ loaded: task })
     return found
   }
   port.on("message", async (message: Task) => {
     const answer = await perform(functionOf, message)
     try {
-      port.postMessage(answer, answer.ok ? [...buffers(answer.value)] : [])
+      tell(answer, answer.ok ? [...buffers(answer.value)] : [])
     } catch (error) {
-      port.postMessage({ id: message.id, ok: false, error: written(error) })
+      tell({ id: message.id, ok: false, error: written(error) })
     }
   })
-  port.postMessage({ ready: true, thread: ownThread() })
+  tell({ ready: true, thread: ownThread() })
 }
 
 /** On Linux process 0 is this thread alone (setpriority(2)); elsewhere it would be the whole process. */

@@ -1,7 +1,7 @@
 import { closeSync, openSync } from "node:fs"
 import { ApiError, isErrorCode } from "./errors"
 import { log } from "./log"
-import { afterWork } from "./processor-time"
+import { afterWork, type KnownThread } from "./processor-time"
 import { NICENESS, type Task, type TaskAnswer, type TaskError } from "./worker-task"
 
 const MAX_WAITING = 1000
@@ -43,10 +43,8 @@ interface Job extends TaskOptions {
   reject(error: Error): void
 }
 
-interface Thread {
+interface Thread extends KnownThread {
   worker: Worker
-  /** Its number in the system. */
-  number: string | undefined
   ready: boolean
   /** Tasks whose code it has. */
   loaded: Set<string>
@@ -165,7 +163,7 @@ class Pool {
       this.remove(thread)
       this.assign()
     }
-    thread.stopClock = afterWork(job.only_works ? thread.number : undefined, limit_ms, over)
+    thread.stopClock = afterWork(job.only_works ? thread : undefined, limit_ms, over)
   }
 
   /** The next job that could be posted; what cannot be copied to a thread is rejected here. */
@@ -186,6 +184,7 @@ class Pool {
     const thread: Thread = {
       worker: new Worker(this.entry, { argv: [`${NICENESS}${this.niceness}`] }),
       number: undefined,
+      worked_ms: 0,
       ready: false,
       loaded: new Set(),
       job: undefined,
@@ -199,6 +198,7 @@ class Pool {
 
   private answered(thread: Thread, answer: TaskAnswer): void {
     if (!this.threads.has(thread)) return
+    thread.worked_ms = answer.worked_ms
     if ("stray" in answer) {
       log[answer.stray](answer.message, { ...answer.fields, thread: "worker" })
       return
