@@ -5,7 +5,7 @@ import { circle, type Edge, edges, functionsOf, reachable, show, sources } from 
 /** A file imports from its own level or from the levels above it. This list is the architecture. */
 const levels = [
   ["lib", "client"],
-  ["console"], // runs in browsers, and nothing of the server imports it
+  ["console", "component"], // run in browsers, and nothing of the server imports them
   ["core"],
   ["store"],
   ["jobs", "events", "plans", "audit-log", "request-log"],
@@ -103,6 +103,15 @@ test("the console knows the client and pure files alone, and nothing imports it"
   expect(wrong.map(show)).toEqual([])
   const packages = src.filter(({ path }) => inConsole(path)).flatMap(({ packages }) => packages)
   expect(packages.filter((name) => !/^preact(\/hooks)?$/.test(name))).toEqual([])
+})
+
+test("the component knows itself alone, and nothing imports it", () => {
+  const inComponent = (path: string) => path.startsWith("src/component/")
+  const wrong = arrows.filter(({ from, to }) => inComponent(from) !== inComponent(to))
+  expect(wrong.map(show)).toEqual([])
+  expect(src.filter(({ path }) => inComponent(path)).flatMap(({ packages }) => packages)).toEqual(
+    [],
+  )
 })
 
 test("nothing imports itself by a detour", () => {
@@ -236,12 +245,12 @@ test.each<[string, RegExp, RegExp]>([
   [
     "the clock",
     /Date\.now\(|new Date\(\)/,
-    /^(src\/core|cli\/lib)\/time\.ts$|^src\/console\/clock\.ts$/,
+    /^(src\/core|cli\/lib)\/time\.ts$|^src\/(console\/clock|component\/now)\.ts$/,
   ],
   [
     "a raw fetch",
     /(?<![.\w])fetch\(/,
-    /^(src\/core\/net|src\/console\/(requests|development)|cli\/lib\/(client|download|post))\.ts$/,
+    /^(src\/core\/net|src\/(console\/(requests|development)|component\/inbox-requests)|cli\/lib\/(client|download|post))\.ts$/,
   ],
   ["drizzle's transaction", /\.transaction\(/, /^src\/store\//],
   // What a running server does again and again is a row of `recurringWork` in `src/work.ts`. These timers live

@@ -139,6 +139,7 @@ const REDOCLY = "node_modules/@redocly/cli/bin/cli.js"
 const steps: [string, Step][] = [
   ["types", () => types(".")],
   ["types of the console", () => types("src/console")],
+  ["types of the component", () => types("src/component")],
   ["lint and format", () => tool("node_modules/@biomejs/biome/bin/biome", "check", ".")],
   ["schema drift, sqlite", () => drift("sqlite")],
   ["schema drift, postgres", () => drift("postgres")],
