@@ -28,6 +28,7 @@ import { type BackupRouteParts, backupRoutes } from "./operations/backup/backup-
 import { type DoctorRouteParts, doctorRoutes } from "./operations/doctor-routes"
 import { subscriberDataRoutes } from "./operations/subscriber-data-routes"
 import { type ConsoleParts, consoleRoutes } from "./pages/console-routes"
+import { inboxScriptRoute } from "./pages/inbox-script-routes"
 import { docsRoutes, pageRoutes } from "./pages/routes"
 import { absentPage } from "./pages/small-page"
 import { unsubscribeRoutes } from "./pages/unsubscribe-routes"
@@ -139,6 +140,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...queueRoutes(parts),
     ...streamRoutes(parts),
     ...requestLogRoutes(parts),
+    inboxScriptRoute,
   ]
   const pages = [
     ...consoleRoutes(parts),

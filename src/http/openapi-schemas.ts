@@ -89,6 +89,7 @@ export const TEXTS: Record<string, string> = {
   "text/csv": "id,channel,address,reason\r\n…,email,ann@example.com,bounce\r\n",
   "text/html": "<!doctype html>…",
   "text/xml": "<Response/>",
+  "text/javascript": "export class InboxClient extends EventTarget {…",
   "image/gif": "GIF89a…",
   "message/rfc822": "From: hello@example.com\r\nTo: ann@example.com\r\n\r\nThank you.\r\n",
   "*/*": "%PDF-1.7 …",

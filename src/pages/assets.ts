@@ -35,8 +35,8 @@ async function embeddedAssets(): Promise<ConsoleAssets> {
 let bundled: { stamp: number; assets: Promise<ConsoleAssets> } | undefined
 
 async function bundledAssets(): Promise<ConsoleAssets> {
-  const { bundleConsole, CONSOLE_FOLDER } = await import("./console-bundle")
-  const stamp = stampOf([CONSOLE_FOLDER, import.meta.dir])
+  const { bundleConsole, BROWSER_FOLDERS } = await import("./console-bundle")
+  const stamp = stampOf([...BROWSER_FOLDERS, import.meta.dir])
   if (bundled?.stamp === stamp) return bundled.assets
   const assets = bundleConsole({ is_release: false }).then(
     ({ files, entries, pages }): ConsoleAssets => {
@@ -70,19 +70,37 @@ const FOR_EVER = "public, max-age=31536000, immutable"
 /** `GET /assets/{name}`: a file of the bundle in the encoding that the browser takes. */
 export async function assetResponse(request: Request, name: string): Promise<Response> {
   if (name === VERSION_NAME && !IS_COMPILED) return versionResponse()
+  return namedAsset(request, await consoleAssets(), name, {
+    "cache-control": FOR_EVER,
+    "cross-origin-resource-policy": "same-origin",
+  })
+}
+
+/**
+ * `GET /inbox.js`: the component for pages of every origin. Its address stays the same, so a browser asks each time
+ * whether it has changed.
+ */
+export async function inboxScript(request: Request): Promise<Response> {
   const assets = await consoleAssets()
+  return namedAsset(request, assets, assets.entries.inbox, {
+    "cache-control": "public, no-cache",
+    "cross-origin-resource-policy": "cross-origin",
+    "access-control-allow-origin": "*",
+  })
+}
+
+function namedAsset(
+  request: Request,
+  assets: ConsoleAssets,
+  name: string,
+  own: Record<string, string>,
+): Promise<Response> {
   const [brotli, gzip] = [assets.lookup(name, "brotli"), assets.lookup(name, "gzip")]
   if (!brotli || !gzip) return fail("not_found", `There is no asset ${name}. Load the page again.`)
-  return compressedAnswer(
-    request,
-    { brotli, gzip, etag: `"${name}"` },
-    {
-      "content-type": TYPES[name.split(".").at(-1) ?? ""] ?? "application/octet-stream",
-      "cache-control": FOR_EVER,
-      "x-content-type-options": "nosniff",
-      "cross-origin-resource-policy": "same-origin",
-    },
-  )
+  const text = { brotli, gzip, etag: `"${name}"` }
+  const type = TYPES[name.split(".").at(-1) ?? ""] ?? "application/octet-stream"
+  const headers = { "content-type": type, "x-content-type-options": "nosniff", ...own }
+  return compressedAnswer(request, text, headers)
 }
 
 /** From the sources only: a page asks for it, and loads itself again after a change. */

@@ -11,6 +11,8 @@ export const ENTRIES = {
   /** Of the reference, which is readable without it: copying, searching, trying. */
   docs: "docs.ts",
   docsStyle: "docs.css",
+  /** What pages of other origins embed: the inbox of a subscriber. */
+  inbox: "../component/inbox.ts",
 } as const
 
 export type EntryName = keyof typeof ENTRIES
@@ -30,8 +32,9 @@ interface ConsoleBundle {
   pages: Record<string, string[]>
 }
 
-/** The folder of the sources. Only sources have it: the binary carries the bundle. */
-export const CONSOLE_FOLDER = join(import.meta.dir, "../console")
+/** The folders of the sources. Only sources have them: the binary carries the bundle. */
+const CONSOLE_FOLDER = join(import.meta.dir, "../console")
+export const BROWSER_FOLDERS = [CONSOLE_FOLDER, join(import.meta.dir, "../component")]
 
 /**
  * Bundles the console for browsers; for a release compressed as well as possible, however long that takes. Throws an
@@ -42,7 +45,7 @@ export async function bundleConsole({
 }: {
   is_release: boolean
 }): Promise<ConsoleBundle> {
-  const { theme, ...modules } = ENTRIES
+  const { theme, inbox, ...modules } = ENTRIES
   const settings: Partial<Bun.BuildConfig> = {
     root: CONSOLE_FOLDER,
     target: "browser",
@@ -57,6 +60,8 @@ export async function bundleConsole({
     build({ ...settings, entrypoints: Object.values(modules).map(pathOf), splitting: true }),
     // No module: it must run before the browser shows anything.
     build({ ...settings, entrypoints: [pathOf(theme)], format: "iife" }),
+    // One file for pages of others, which shares nothing with the console.
+    build({ ...settings, entrypoints: [pathOf(inbox)], naming: "inbox-[hash].[ext]" }),
   ])
   const files = await Promise.all(
     built.flatMap(({ outputs }) => outputs).map((output) => compressed(output, is_release)),
@@ -108,7 +113,7 @@ type OperationTable = Record<string, { produces?: string }>
 async function build(settings: Bun.BuildConfig): Promise<Bun.BuildOutput> {
   const built = await Bun.build({ ...settings, throw: false })
   if (built.success) return built
-  throw new Error(`The console could not be bundled.\n${built.logs.join("\n")}`)
+  throw new Error(`The scripts for browsers could not be bundled.\n${built.logs.join("\n")}`)
 }
 
 const pathOf = (source: string) => join(CONSOLE_FOLDER, source)
