@@ -4,8 +4,10 @@ import { directProvider } from "./emails/providers/direct"
 import { mailboxProvider } from "./emails/providers/mailbox"
 import { sesProvider } from "./emails/providers/ses"
 import { smtpProvider } from "./emails/providers/smtp"
+import { leave } from "./inbox/inbox"
 import { byChannel } from "./lib/preferences"
 import type { Channel } from "./messages/channel"
+import { onRemoval } from "./messages/message-retention"
 import type { Channels } from "./messages/pipeline"
 import type { ChannelPlanner, PublishContent } from "./messages/planner"
 import type { ChannelName } from "./messages/tables"
@@ -41,6 +43,8 @@ const sms: ChannelKit<SmsChannelParts, SmsRules> = {
   planner: smsPlanner,
   providers: [logProvider, twilioProvider, vonageProvider, plivoProvider, httpProvider],
 }
+
+onRemoval("in_app", leave)
 
 /** Every channel that is built. */
 export const KITS = { email, sms } satisfies Partial<Record<ChannelName, object>>

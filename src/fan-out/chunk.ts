@@ -144,17 +144,17 @@ type Planned = MessageEntry[] | SkipReason
 
 async function walkOn(tx: Tx, walk: Walk): Promise<WalkStep> {
   let step: WalkStep = { done: walk.recipients.length }
-  const planned: { channel: AudienceChannel; list: Planned[] }[] = []
+  const planned: (ChannelPlan & { list: Planned[] })[] = []
   for (const { channel, chunk } of walk.plans) {
     const list = await plannedIn(tx, walk, { channel, chunk })
     const pace = await paced(tx, walk, { channel, chunk }, list.slice(0, step.done))
     if (pace.done < step.done) step = pace
-    planned.push({ channel, list })
+    planned.push({ channel, chunk, list })
   }
   const owner = walk.fan_out_id
   const bumps = [{ owner, name: FOUND, by: step.done }]
-  for (const { channel, list } of planned) {
-    const names = await acceptIn(tx, channel, list.slice(0, step.done))
+  for (const { list, ...plan } of planned) {
+    const names = await acceptIn(tx, plan, list.slice(0, step.done))
     for (const name of names) bumps.push({ owner, name, by: 1 })
   }
   await bumpAll(tx, bumps)
@@ -162,11 +162,13 @@ async function walkOn(tx: Tx, walk: Walk): Promise<WalkStep> {
 }
 
 /** Accepts what is planned in one channel. Resolves with the counter of each recipient. */
-async function acceptIn(tx: Tx, channel: AudienceChannel, list: Planned[]): Promise<string[]> {
-  const answers = await accept(
-    tx,
-    list.flatMap((one) => (typeof one === "string" ? [] : one)),
-  )
+async function acceptIn(
+  tx: Tx,
+  { channel, chunk }: ChannelPlan,
+  list: Planned[],
+): Promise<string[]> {
+  const entries = list.flatMap((one) => (typeof one === "string" ? [] : one))
+  const answers = await (chunk.accept ? chunk.accept(tx, entries) : accept(tx, entries))
   let at = 0
   return list.map((one) => {
     if (typeof one === "string") return skippedName(channel, one)

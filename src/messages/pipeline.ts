@@ -7,15 +7,12 @@ import { recentRowsOf } from "../jobs/in-flight"
 import {
   DeferredError,
   type Hold,
-  OVER,
-  PRIORITIES,
   READY,
   type RetrySchedule,
   type WorkResult,
 } from "../jobs/work-item"
 import { WorkRows, wakeUpOf } from "../jobs/work-rows"
 import type { WorkTable } from "../jobs/work-table"
-import { searchable } from "../lib/text"
 import { STORED } from "../plans/stored-bytes"
 import type { Outcome } from "../providers/provider"
 import { type Bump, bumpAll } from "../store/counters"
@@ -23,8 +20,9 @@ import { inserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import { fanOutBumps, load } from "./change"
 import type { Channel, Ready } from "./channel"
-import { filesOf, readAhead, recentContentsOf, type StoredSize, storedSizes } from "./contents"
+import { filesOf, readAhead, recentContentsOf, storedSizes } from "./contents"
 import { countByDay } from "./day-counts"
+import { asMessage, CREATED } from "./new-rows"
 import { type DeliveryAttempt, LOGIN_REFUSED, type MessageStop, settle, stopAll } from "./settle"
 import {
   announce,
@@ -33,7 +31,6 @@ import {
   countsByDay,
   eventsOf,
   eventTypeOf,
-  factName,
   isOpen,
   type Message,
   type StatusChange,
@@ -42,14 +39,13 @@ import {
 import {
   attempts,
   type ChannelName,
-  type MessageRefusal,
+  type DeliveredMessage,
   messageContents,
   messageFiles,
   messages,
   messageTags,
   type NewMessage,
   type ReceivedMessage,
-  type Stream,
 } from "./tables"
 
 export { type Message, OWN_SOURCE } from "./status-changes"
@@ -117,7 +113,7 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
   await insertMessages(tx, accepted)
   await insertContents(
     tx,
-    list.map(({ id, content }) => ({ message_id: id, content })),
+    list.flatMap(({ id, content, delivered }) => (delivered ? [] : { message_id: id, content })),
   )
   await insertTags(tx, accepted.filter(({ tags }) => tags.length > 0).flatMap(tagsOf))
   const files = accepted.flatMap((message, at) => filesOf(message, list[at]?.content))
@@ -128,6 +124,7 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
     ...accepted.flatMap(leftOutEvents),
     ...accepted.filter(({ error }) => error).flatMap(refusedEvents),
     ...accepted.flatMap((message, at) => receivedEvents(message, list[at]?.received)),
+    ...accepted.flatMap((message, at) => createdEvents(message, list[at]?.delivered)),
   ])
   await bumpAll(tx, countsOf(accepted))
   const by_day = accepted.filter(({ channel }) => countsByDay(channel))
@@ -135,8 +132,11 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
   for (const message of accepted) announce(tx, message, firstType(message))
   tx.afterCommit(() => {
     const contents = recentContentsOf(tx)
-    for (const [at, { id, content, scheduled_at, refused, received }] of list.entries()) {
-      if (!scheduled_at && !refused && !received)
+    for (const [
+      at,
+      { id, content, scheduled_at, refused, received, delivered },
+    ] of list.entries()) {
+      if (!scheduled_at && !refused && !received && !delivered)
         contents.keep(id, content, { size: sizes[at]?.content })
     }
     const rows = recentRowsOf<Message>(tx, messageRows.name)
@@ -227,85 +227,6 @@ async function contentOf(store: Store, message_id: string): Promise<unknown> {
   return found.content
 }
 
-/** Its fields are named one by one: a spread of half of them costs as much as all the rest. */
-function asMessage(fresh: NewMessage, stored?: StoredSize): Message {
-  const { created_at, subject } = fresh
-  const scheduled_at = fresh.scheduled_at ?? null
-  const message: Message = {
-    id: fresh.id,
-    account_id: fresh.account_id,
-    project_id: fresh.project_id,
-    channel: fresh.channel,
-    address: fresh.address,
-    sender: fresh.sender,
-    sender_domain: fresh.sender_domain,
-    subject,
-    recipients: fresh.recipients,
-    units: fresh.units ?? null,
-    envelope: fresh.envelope,
-    batch_id: fresh.batch_id,
-    stream: fresh.stream,
-    source: fresh.source,
-    tags: fresh.tags,
-    metadata: fresh.metadata,
-    api_key_id: fresh.api_key_id,
-    idempotency_key: fresh.idempotency_key,
-    rfc_message_id: fresh.rfc_message_id,
-    thread_id: fresh.thread_id,
-    sandbox: fresh.sandbox,
-    created_at,
-    scheduled_at,
-    template_id: fresh.template_id ?? null,
-    subscriber_id: fresh.subscriber_id ?? null,
-    category: fresh.category ?? fresh.envelope?.category ?? null,
-    fan_out_id: fresh.fan_out_id ?? null,
-    subject_key: subject === null ? null : searchable(subject),
-    stored_bytes: stored?.bytes ?? 0,
-    status: "queued",
-    status_reason: null,
-    provider: null,
-    priority: PRIORITY_OF[fresh.stream],
-    state: READY,
-    run_at: scheduled_at ?? created_at,
-    attempt: 0,
-    owner: null,
-    lease_until: null,
-    error: null,
-    last_event_type: scheduled_at === null ? factName(fresh.channel, "queued") : null,
-    last_event_at: scheduled_at === null ? created_at : null,
-    sent_at: null,
-    delivered_at: null,
-    bounced_at: null,
-    updated_at: created_at,
-  }
-  if (fresh.received) return asReceived(message, fresh.received)
-  return fresh.refused ? asRefused(message, fresh.refused) : message
-}
-
-/** Nothing is done with it any more. */
-function asReceived(message: Message, { provider }: ReceivedMessage): Message {
-  const status = "received"
-  return {
-    ...message,
-    ...{ status, provider, state: OVER },
-    recipients: message.recipients.map((one) => ({ ...one, status })),
-    last_event_type: factName(message.channel, status),
-  }
-}
-
-function asRefused(message: Message, { reason, text }: MessageRefusal): Message {
-  const ended = { status: "failed", status_reason: reason } as const
-  return {
-    ...message,
-    ...ended,
-    recipients: message.recipients.map((one) => ({ ...one, ...ended })),
-    state: OVER,
-    error: { code: reason, message: text, smtp_code: null, enhanced_code: null },
-    last_event_type: factName(message.channel, "failed"),
-    last_event_at: message.created_at,
-  }
-}
-
 const isNew = (message: Message) => ({ message, by: 1 as const })
 
 const tagsOf = ({ id: message_id, project_id, tags }: Message) =>
@@ -314,7 +235,7 @@ const tagsOf = ({ id: message_id, project_id, tags }: Message) =>
 function firstType(message: Message): string | null {
   const { channel, status } = message
   if (isOpen(status) && !isToldNow(message)) return null
-  return eventTypeOf(channel, status) ?? null
+  return eventTypeOf(channel, status) ?? (isOpen(status) ? null : message.last_event_type)
 }
 
 /** A scheduled message has no event yet, unless its channel tells of it at once. */
@@ -347,18 +268,18 @@ const receivedEvents = (message: Message, received: ReceivedMessage | undefined)
       )
     : []
 
+const createdEvents = (message: Message, delivered: DeliveredMessage | undefined): NewEvent[] =>
+  delivered ? eventsOf(message, createdFact(message, delivered), message.created_at) : []
+
+const createdFact = ({ address }: Message, { external_id }: DeliveredMessage): StatusChange => ({
+  ...{ type: CREATED, address, by: { external_id } },
+})
+
 const failedEvents = (
   message: Message,
   address: string,
   error: NonNullable<StatusChange["error"]>,
 ) => eventsOf(message, { type: "failed", address, error }, message.created_at)
-
-/** Codes and links first, then what one person waits for, then what goes to many. */
-const PRIORITY_OF: Record<Stream, number> = {
-  auth: PRIORITIES.urgent,
-  transactional: PRIORITIES.normal,
-  broadcast: PRIORITIES.bulk,
-}
 
 function countsOf(accepted: Message[]): Bump[] {
   const bumps: Bump[] = []

@@ -1,10 +1,13 @@
 import type { TSchema } from "@sinclair/typebox"
-import type { Problems } from "../core/errors"
+import type { ApiError, Problems } from "../core/errors"
 import type { Caller } from "../identity/caller"
+import type { Tx } from "../store/store"
 import type { AudienceMember } from "../subscribers/audience"
 import type { SendDecision } from "../subscribers/decision"
 import type { TemplateSources } from "../templates/render-templates-task"
+import type { MessageEntry } from "./accept"
 import type { SharedLanguages } from "./contents"
+import type { Message } from "./status-changes"
 import type { ChannelName, NewMessage } from "./tables"
 
 /** Why a recipient of a fan-out gets no message (contract 43, section 2). */
@@ -79,6 +82,8 @@ export interface ChunkPlan {
   addressOf(member: AudienceMember): string | null
   isReachable(member: AudienceMember): boolean
   plan(caller: Caller, member: AudienceMember, decision: SendDecision): NewMessage[] | SkipReason
+  /** In the place of `accept`, where the channel writes more with its messages. */
+  accept?(tx: Tx, entries: MessageEntry[]): Promise<(Pick<Message, "id"> | ApiError)[]>
 }
 
 export type Planners = Partial<Record<ChannelName, ChannelPlanner>>

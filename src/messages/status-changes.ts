@@ -56,6 +56,8 @@ export interface StatusChange {
   opted_out?: true
   /** Of a message that came in. */
   received?: ReceivedMessage
+  /** Of a message that its subscriber reads where it is kept: their name in the project, and the action that they used. */
+  by?: { external_id: string; action_key?: string }
   was_told?: true
 }
 
@@ -241,13 +243,7 @@ const CHANNELS: Record<ChannelName, ChannelTable> = {
   },
   in_app: {
     prefix: "inbox",
-    statuses: {
-      queued: { rank: 0 },
-      sending: { rank: 1 },
-      delivered: { rank: 2 },
-      failed: { rank: 2, from: OPEN },
-      expired: { rank: 3 },
-    },
+    statuses: { queued: { rank: 0 }, delivered: { rank: 1 } },
     queued_told: "at_release",
   },
 }
@@ -359,12 +355,14 @@ const DATA: Record<ChannelName, DataOf> = {
       ...(received && { body, in_reply_to }),
     }
   },
-  in_app: ({ id, subscriber_id = null, category = null, metadata }, _, timestamp) => ({
+  in_app: ({ id, subscriber_id = null, category = null, metadata }, { by }, timestamp) => ({
     inbox_message_id: id,
     subscriber_id,
+    external_id: by?.external_id ?? null,
     timestamp,
     category,
     metadata,
+    ...(by?.action_key !== undefined && { action_key: by.action_key }),
   }),
 }
 

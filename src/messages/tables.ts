@@ -254,6 +254,15 @@ export interface NewMessage
   refused?: MessageRefusal
   /** It came in: its address is the person, its sender the number of ours. */
   received?: ReceivedMessage
+  /** Nothing is left to send: it is delivered where it is accepted, and its channel keeps its content. */
+  delivered?: DeliveredMessage
+}
+
+/** What a channel needs of a message that it keeps itself. */
+export interface DeliveredMessage {
+  external_id: string
+  /** What its channel makes of it, in the same transaction. */
+  kept: unknown
 }
 
 /** What the event of a message that came in says beside its row. */

@@ -8,6 +8,7 @@ import { fanOuts } from "../fan-out/tables"
 import { idempotency } from "../http/tables"
 import { accounts } from "../identity/tables"
 import { inboundEmails } from "../inbound/tables"
+import { inboxContents } from "../inbox/tables"
 import { jobs } from "../jobs/tables"
 import { mailboxMails } from "../mailbox/tables"
 import { messages } from "../messages/tables"
@@ -35,6 +36,7 @@ export const firstTables = [
   idempotency,
   accounts,
   inboundEmails,
+  inboxContents,
   jobs,
   mailboxMails,
   messages,

@@ -172,12 +172,12 @@ describe("an SMS", () => {
   })
 })
 
-test("a message of the inbox tells events of the inbox", async () => {
-  await using office = await postOffice(ended("ann", "delivered"))
-  const id = await office.accept(note("in_app", "ann"))
-  await office.runDue()
+test("a message of the inbox is delivered where it is accepted, and tells that it was created", async () => {
+  await using office = await postOffice()
+  const delivered = { external_id: "ann", kept: null }
+  const id = await office.accept(note("in_app", "ann", { delivered }))
   expect(await office.read(id)).toMatchObject({ status: "delivered" })
-  expect(await typesOf(office, id)).toEqual([])
+  expect(await typesOf(office, id)).toEqual(["inbox.created"])
 })
 
 test("a bounce of another channel suppresses no address", async () => {

@@ -1,0 +1,191 @@
+import { and, eq, inArray } from "drizzle-orm"
+import { fail } from "../core/errors"
+import { isUuid } from "../core/ids"
+import { isPast, now } from "../core/time"
+import { removeByIds } from "../messages/message-retention"
+import { rowById } from "../store/rows"
+import type { Reader, Tx } from "../store/store"
+import { contentsOf, giveContent } from "./kept-contents"
+import { InboxLedger } from "./ledger"
+import { entriesForUpdate, InboxFacts, type Mark, markedAs } from "./marks"
+import { type InboxContent, type InboxEntry, inboxEntries } from "./tables"
+
+/** Whose messages are meant: of a whole project, or of one subscriber of it. */
+export interface InboxOwner {
+  project_id: string
+  subscriber_id?: string
+}
+
+const owned = ({ project_id, subscriber_id }: InboxOwner) =>
+  and(
+    eq(inboxEntries.project_id, project_id),
+    subscriber_id === undefined ? undefined : eq(inboxEntries.subscriber_id, subscriber_id),
+  )
+
+export const noMessage = (): never => fail("not_found", "There is no such inbox message.")
+
+/** One that has expired is gone, also before it is removed. Throws 404. */
+export async function find(db: Reader, owner: InboxOwner, id: string): Promise<InboxEntry> {
+  const entry = await rowById(db, inboxEntries, id, owned(owner))
+  if (!entry || hasExpired(entry)) return noMessage()
+  return entry
+}
+
+export const hasExpired = ({ expires_at }: InboxEntry): boolean =>
+  expires_at !== null && isPast(expires_at)
+
+/** Messages of one inbox that a transaction changes, held. */
+interface HeldMessages {
+  ledger: InboxLedger
+  facts: InboxFacts
+  entries: InboxEntry[]
+}
+
+/** Runs `act` with those of these messages that there are, and writes what it changes. */
+async function changing<Result>(
+  tx: Tx,
+  owner: InboxOwner,
+  ids: string[],
+  act: (held: HeldMessages) => Promise<Result> | Result,
+): Promise<Result> {
+  const asked = ids.filter(isUuid)
+  const { id, subscriber_id } = inboxEntries
+  const found = await tx
+    .select({ subscriber_id })
+    .from(inboxEntries)
+    .where(and(owned(owner), inArray(id, asked)))
+  const people = found.map((row) => row.subscriber_id)
+  // The inbox is held before its messages, here as everywhere.
+  const ledger = await InboxLedger.open(tx, owner.project_id, people)
+  const rows = people.length > 0 ? await entriesForUpdate(tx, asked) : []
+  const entries = rows.filter((row) => people.includes(row.subscriber_id) && !hasExpired(row))
+  const facts = new InboxFacts()
+  const result = await act({ ledger, facts, entries })
+  await ledger.close()
+  await facts.tell(tx)
+  return result
+}
+
+/** The same with one message. Throws 404. */
+const changingOne = (
+  tx: Tx,
+  owner: InboxOwner,
+  id: string,
+  act: (held: HeldMessages & { entry: InboxEntry }) => Promise<InboxEntry> | InboxEntry,
+): Promise<InboxEntry> =>
+  changing(tx, owner, [id], (held) => {
+    const [entry] = held.entries
+    return entry ? act({ ...held, entry }) : noMessage()
+  })
+
+/** Marks messages of an inbox. Ids that it does not have are passed over. Returns how many changed. */
+export const markSome = (tx: Tx, owner: InboxOwner, ids: string[], mark: Mark): Promise<number> =>
+  changing(tx, owner, ids, ({ ledger, facts, entries }) => {
+    const at = now()
+    let changed = 0
+    for (const entry of entries) {
+      const changes = markedAs(entry, mark, at)
+      if (!changes) continue
+      facts.change(ledger, entry, changes)
+      changed += 1
+    }
+    return changed
+  })
+
+/** As `markSome` for one message. Throws 404. */
+export const markOne = (tx: Tx, owner: InboxOwner, id: string, mark: Mark): Promise<InboxEntry> =>
+  changingOne(tx, owner, id, ({ ledger, facts, entry }) => {
+    const changes = markedAs(entry, mark, now())
+    return changes ? facts.change(ledger, entry, changes) : entry
+  })
+
+/** What may be changed of a message. What is absent stays. */
+export interface InboxPatch {
+  content?: Partial<InboxContent>
+  category?: string | null
+  collapse_key?: string | null
+  tags?: string[]
+  metadata?: Record<string, unknown>
+  expires_at?: string | null
+  snoozed_until?: string | null
+  read?: boolean
+  seen?: boolean
+  archived?: boolean
+}
+
+/** Changes one message. What is said already changes nothing. Throws 404. */
+export const patch = (
+  tx: Tx,
+  owner: InboxOwner,
+  id: string,
+  given: InboxPatch,
+): Promise<InboxEntry> =>
+  changingOne(tx, owner, id, async ({ ledger, facts, entry }) => {
+    const changes = stateOf(entry, given)
+    const { expires_at, category, collapse_key, content } = given
+    if (expires_at !== undefined && expires_at !== entry.expires_at) changes.expires_at = expires_at
+    if (category !== undefined && category !== entry.category) changes.category = category
+    if (collapse_key !== undefined && collapse_key !== entry.collapse_key)
+      changes.collapse_key = collapse_key
+    if (content) {
+      const before = (await contentsOf(tx, [entry.content_id])).get(entry.content_id)
+      if (!before) return noMessage()
+      changes.content_id = await giveContent(tx, entry, { ...before, ...content })
+    }
+    const is_same = Object.keys(changes).length === 0
+    return is_same ? entry : facts.change(ledger, entry, changes)
+  })
+
+/** The states in their order: what is read was seen, and what is not seen is not read. */
+function stateOf(entry: InboxEntry, { seen, read, archived, snoozed_until }: InboxPatch) {
+  const at = now()
+  let after: InboxEntry = entry
+  const mark = (as: Mark) => {
+    after = { ...after, ...markedAs(after, as, at) }
+  }
+  if (seen === true) mark("seen")
+  if (read !== undefined) mark(read ? "read" : "unread")
+  if (seen === false) after = { ...after, seen_at: null, read_at: null }
+  if (archived !== undefined) mark(archived ? "archived" : "unarchived")
+  if (snoozed_until !== undefined) after = { ...after, snoozed_until }
+  const names = ["seen_at", "read_at", "archived_at", "snoozed_until"] as const
+  const changed = names.filter((name) => after[name] !== entry[name])
+  return Object.fromEntries(changed.map((name) => [name, after[name]])) as Partial<InboxEntry>
+}
+
+/** Uses an action of a message, which is told each time. Throws 404 for an action that it does not have. */
+export const act = (
+  tx: Tx,
+  owner: InboxOwner,
+  id: string,
+  action_key: string,
+): Promise<InboxEntry> =>
+  changingOne(tx, owner, id, async ({ ledger, facts, entry }) => {
+    const content = (await contentsOf(tx, [entry.content_id])).get(entry.content_id)
+    if (!content?.actions.some(({ key }) => key === action_key)) {
+      return fail("not_found", "The message has no such action.")
+    }
+    facts.note({ entry, fact: "action", action_key })
+    const completed = { ...entry.completed, [action_key]: now() }
+    return ledger.change(entry, { completed })
+  })
+
+/** What is deleted with a message, beside its part of the inbox. */
+type NamedBy = Parameters<typeof removeByIds>[2]
+
+/** Removes one message for good. Throws 404. */
+export async function remove(tx: Tx, owner: InboxOwner, id: string, named_by: NamedBy) {
+  const entry = await find(tx, owner, id)
+  await removeByIds(tx, [entry.id], named_by)
+}
+
+/** Takes messages out of their inboxes, in the transaction that removes them. Those of other channels are passed over. */
+export async function leave(tx: Tx, project_id: string, ids: string[]): Promise<void> {
+  const { id, subscriber_id } = inboxEntries
+  const rows = tx.select({ subscriber_id }).from(inboxEntries)
+  const people = (await rows.where(inArray(id, ids))).map((row) => row.subscriber_id)
+  if (people.length === 0) return
+  const ledger = await InboxLedger.open(tx, project_id, people)
+  for (const entry of await entriesForUpdate(tx, ids)) ledger.remove(entry)
+  await ledger.close()
+}
