@@ -18,7 +18,7 @@ import {
 } from "./tables"
 
 /** What an inbox holds: archived and snoozed messages count nowhere. */
-export interface InboxCounts {
+export interface InboxTotals {
   unread: number
   unseen: number
   total: number
@@ -39,7 +39,7 @@ export interface InboxChange {
   kind: InboxChangeKind | "counts"
   entry_id: string | null
   scope: BulkScope | null
-  counts: InboxCounts
+  counts: InboxTotals
   /** Of a new message, so that nobody reads it again. */
   created?: { entry: InboxEntry } & ShownParts
 }
@@ -207,11 +207,11 @@ export class InboxLedger {
   }
 }
 
-export const countsOf = ({ unread, unseen, total }: InboxCounts): InboxCounts => ({
+export const countsOf = ({ unread, unseen, total }: InboxTotals): InboxTotals => ({
   ...{ unread, unseen, total },
 })
 
-const NOWHERE: InboxCounts = { unread: 0, unseen: 0, total: 0 }
+const NOWHERE: InboxTotals = { unread: 0, unseen: 0, total: 0 }
 
 export const firstOf = (one: string | null, other: string | null): string | null =>
   one === null || other === null ? (one ?? other) : one < other ? one : other
@@ -220,7 +220,7 @@ export const firstOf = (one: string | null, other: string | null): string | null
 export async function countsIn(
   db: Reader,
   subscriber_id: string,
-): Promise<InboxCounts & { last_seq: number }> {
+): Promise<InboxTotals & { last_seq: number }> {
   const [row] = await findInbox(db, { id: subscriber_id })
   return row ? { ...countsOf(row), last_seq: row.last_seq } : { ...NOWHERE, last_seq: 0 }
 }

@@ -15,7 +15,7 @@ import { life } from "../store/life"
 
 export const PRIORITY_WORDS = ["normal", "low", "high", "urgent"] as const
 
-export interface InboxAction {
+export interface StoredAction {
   key: string
   label: string
   url: string | null
@@ -28,7 +28,7 @@ export interface InboxContent {
   body: string | null
   action_url: string | null
   action_label: string | null
-  actions: InboxAction[]
+  actions: StoredAction[]
   icon: string | null
   image_url: string | null
   priority: (typeof PRIORITY_WORDS)[number]

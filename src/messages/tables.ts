@@ -258,12 +258,8 @@ export interface NewMessage
   delivered?: DeliveredMessage
 }
 
-/** What a channel needs of a message that it keeps itself. */
-export interface DeliveredMessage {
-  external_id: string
-  /** What its channel makes of it, in the same transaction. */
-  kept: unknown
-}
+/** The subscriber's name in the project, and what the channel keeps of the message in the same transaction. */
+export type DeliveredMessage = { external_id: string; kept: unknown }
 
 /** What the event of a message that came in says beside its row. */
 export interface ReceivedMessage {

@@ -12,7 +12,7 @@ export const ENTRIES = {
   docs: "docs.ts",
   docsStyle: "docs.css",
   /** What pages of other origins embed: the inbox of a subscriber. */
-  inbox: "../component/inbox.ts",
+  inbox: "../component/component.ts",
 } as const
 
 export type EntryName = keyof typeof ENTRIES
