@@ -42,7 +42,7 @@ export interface Caller {
   ip_addresses: string[]
   /** Null for keys and people, which no page of another origin may use. */
   allowed_origins: AllowedOrigins | null
-  /** When a key ends; null for never, and for people. */
+  /** When a key or the token of a subscriber ends; null for never, and for people. */
   expires_at: string | null
   plan: string
   limits: Limits

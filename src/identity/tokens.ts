@@ -1,6 +1,15 @@
 import { randomBytes } from "node:crypto"
 
-type TokenKind = "refresh" | "mfa" | "device" | "reset" | "setup" | "invitation" | "link" | "page"
+type TokenKind =
+  | "refresh"
+  | "mfa"
+  | "device"
+  | "reset"
+  | "setup"
+  | "invitation"
+  | "link"
+  | "page"
+  | "ticket"
 
 /** `belfry_<kind>_` and 256 random bits; the log masks every text of this form. */
 export const newToken = (kind: TokenKind): string =>

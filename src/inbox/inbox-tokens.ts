@@ -2,7 +2,7 @@ import { and, eq } from "drizzle-orm"
 import { errors, type JWTPayload, SignJWT } from "jose"
 import { isUuid, newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
-import { millis } from "../core/time"
+import { isoFrom, millis } from "../core/time"
 import type { SubscriberTokens, TokenBearer } from "../http/guard"
 import { refuse } from "../identity/authenticate"
 import { accountFacts, type Caller, nobody, withDefaults } from "../identity/caller"
@@ -69,11 +69,11 @@ export class InboxTokens implements SubscriberTokens {
     if (!key) return refuse()
     const rules = { issuer: iss, audience: AUDIENCE, type: TYPE, claims: ["sub"] }
     const verifying = verifyToken(token, key, { ...rules, at: new Date(millis()) })
-    const { sub, is_over } = await verifying.then(asLive, asOver)
+    const { sub, exp, is_over } = await verifying.then(asLive, asOver)
     if (sub === undefined || !isUuid(sub)) return refuse()
     const [row] = await findBearer(store.read, { project_id, subscriber_id: sub })
     if (!row || !isAlive(row)) return refuse()
-    const caller = callerOf(row, ip)
+    const caller = callerOf(row, ip, isoFrom(exp * 1000))
     const is_let_in = !is_over && row.subscriber !== null && row.subscriber.status !== "blocked"
     return { allowed_origins: caller.allowed_origins ?? [], caller: is_let_in ? caller : undefined }
   }
@@ -84,11 +84,11 @@ export class InboxTokens implements SubscriberTokens {
   }
 }
 
-const asLive = ({ sub }: JWTPayload) => ({ sub, is_over: false })
+const asLive = ({ sub, exp = 0 }: JWTPayload) => ({ sub, exp, is_over: false })
 
 /** A token that was right once still tells its project, so that a page may read that it is over. */
 const asOver = (error: unknown) =>
-  error instanceof errors.JWTExpired ? { sub: error.payload.sub, is_over: true } : refuse()
+  error instanceof errors.JWTExpired ? { sub: error.payload.sub, exp: 0, is_over: true } : refuse()
 
 type BearerRow = Awaited<ReturnType<typeof findBearer>>[number]
 
@@ -96,7 +96,11 @@ type BearerRow = Awaited<ReturnType<typeof findBearer>>[number]
 const isAlive = ({ project, account }: BearerRow) =>
   project.status === "active" && account.deleting_at === null && !project.hidden
 
-function callerOf({ project, account, subscriber }: BearerRow, ip: string): Caller {
+function callerOf(
+  { project, account, subscriber }: BearerRow,
+  ip: string,
+  expires_at: string,
+): Caller {
   const project_settings = withDefaults(project.settings)
   const { allowed_origins } = project_settings
   return {
@@ -105,6 +109,7 @@ function callerOf({ project, account, subscriber }: BearerRow, ip: string): Call
     kind: "subscriber",
     subscriber_id: subscriber?.id ?? null,
     project_id: project.id,
+    expires_at,
     allowed_origins: allowed_origins.length > 0 ? allowed_origins : "any",
     project_settings,
   }
