@@ -76,6 +76,7 @@ CREATE INDEX "inbox_contents_by_project" ON "inbox_contents" USING btree ("proje
 CREATE INDEX "inbox_days_by_day" ON "inbox_days" USING btree ("day");--> statement-breakpoint
 CREATE INDEX "inbox_entries_in_sight" ON "inbox_entries" USING btree ("subscriber_id","id") WHERE archived_at IS NULL AND snoozed_until IS NULL;--> statement-breakpoint
 CREATE INDEX "inbox_entries_unread" ON "inbox_entries" USING btree ("subscriber_id","id") WHERE read_at IS NULL AND archived_at IS NULL AND snoozed_until IS NULL;--> statement-breakpoint
+CREATE INDEX "inbox_entries_unread_aside" ON "inbox_entries" USING btree ("subscriber_id","id") WHERE read_at IS NULL AND (archived_at IS NOT NULL OR snoozed_until IS NOT NULL);--> statement-breakpoint
 CREATE INDEX "inbox_entries_archived" ON "inbox_entries" USING btree ("subscriber_id","id") WHERE archived_at IS NOT NULL;--> statement-breakpoint
 CREATE INDEX "inbox_entries_snoozed" ON "inbox_entries" USING btree ("subscriber_id","id") WHERE snoozed_until IS NOT NULL;--> statement-breakpoint
 CREATE INDEX "inbox_entries_by_key" ON "inbox_entries" USING btree ("subscriber_id","collapse_key","id") WHERE collapse_key IS NOT NULL AND read_at IS NULL;--> statement-breakpoint

@@ -59,6 +59,7 @@ CREATE TABLE `inbox_entries` (
 --> statement-breakpoint
 CREATE INDEX `inbox_entries_in_sight` ON `inbox_entries` (`subscriber_id`,`id`) WHERE archived_at IS NULL AND snoozed_until IS NULL;--> statement-breakpoint
 CREATE INDEX `inbox_entries_unread` ON `inbox_entries` (`subscriber_id`,`id`) WHERE read_at IS NULL AND archived_at IS NULL AND snoozed_until IS NULL;--> statement-breakpoint
+CREATE INDEX `inbox_entries_unread_aside` ON `inbox_entries` (`subscriber_id`,`id`) WHERE read_at IS NULL AND (archived_at IS NOT NULL OR snoozed_until IS NOT NULL);--> statement-breakpoint
 CREATE INDEX `inbox_entries_archived` ON `inbox_entries` (`subscriber_id`,`id`) WHERE archived_at IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `inbox_entries_snoozed` ON `inbox_entries` (`subscriber_id`,`id`) WHERE snoozed_until IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `inbox_entries_by_key` ON `inbox_entries` (`subscriber_id`,`collapse_key`,`id`) WHERE collapse_key IS NOT NULL AND read_at IS NULL;--> statement-breakpoint

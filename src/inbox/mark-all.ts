@@ -1,22 +1,24 @@
-import { and, asc, eq, isNotNull, isNull, lt } from "drizzle-orm"
+import { and, asc, gt, type SQL, sql } from "drizzle-orm"
 import { now, secondsFromNow } from "../core/time"
 import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
-import { forUpdate } from "../store/columns"
 import type { Store, Tx } from "../store/store"
-import { IN_SIGHT, InboxLedger, ofInbox, UNREAD } from "./ledger"
-import { InboxFacts, markedAs } from "./marks"
+import { IN_SIGHT, InboxLedger, ofInbox, SNOOZED, UNREAD } from "./ledger"
+import { entriesForUpdate, InboxFacts, markedAs } from "./marks"
 import { type BulkKind, type BulkScope, type InboxEntry, inboxEntries } from "./tables"
 
-/** Messages of one transaction. */
+/** Messages that one transaction looks at. */
 const AT_ONCE = 500
 
-/** The request itself goes on until all are done. A job looks whether it came so far. */
+/** The request itself comes to the end. A job looks whether it did. */
 const GUARD_SECONDS = 60
 
-/** A change of all messages of an inbox that there were: those with a smaller number than its own. */
-interface BulkMark {
+interface MarkedInbox {
   project_id: string
   subscriber_id: string
+}
+
+/** A change of all messages of an inbox that there were: those with a smaller number than its own. */
+interface BulkMark extends MarkedInbox {
   kind: BulkKind
   scope: BulkScope
   upto_seq: number
@@ -27,98 +29,89 @@ export const inboxMarked: JobKind<BulkMark> = {
   schedule: (attempt) => Math.min(attempt * 10, 600),
 }
 
+/** The indexes along which it finds what it concerns. */
+const UNREAD_ASIDE = sql`read_at IS NULL AND (archived_at IS NOT NULL OR snoozed_until IS NOT NULL)`
+const ALONG: Record<BulkKind, SQL[]> = {
+  read: [UNREAD, UNREAD_ASIDE],
+  seen: [UNREAD, UNREAD_ASIDE],
+  archived: [IN_SIGHT, SNOOZED],
+}
+
 /**
- * Marks everything in the inbox, in steps where there is much. Its followers are told at once, by the first
- * one. Resolves with how many messages changed.
+ * Marks everything in an inbox, also what is archived or snoozed, in steps where there is much. Its followers are told
+ * with the first step. Resolves with how many messages changed.
  */
 export async function markAll(
   store: Store,
-  inbox: Pick<BulkMark, "project_id" | "subscriber_id">,
+  { project_id, subscriber_id }: MarkedInbox,
   kind: BulkKind,
   scope: BulkScope,
 ): Promise<number> {
-  const { changed, mark } = await store.tx((tx) => begin(tx, inbox, kind, scope))
-  return changed === AT_ONCE && mark ? changed + (await finish(store, mark)) : changed
+  return walk(store, { project_id, subscriber_id, kind, scope, upto_seq: 0 })
 }
 
 /** What a crash left of it. */
 export const markRest = (store: Store): JobHandler<BulkMark> => ({
   async run(mark) {
-    await finish(store, mark)
+    await walk(store, mark)
     return {}
   },
 })
 
-async function begin(
-  tx: Tx,
-  inbox: Pick<BulkMark, "project_id" | "subscriber_id">,
-  kind: BulkKind,
-  scope: BulkScope,
-) {
-  const { project_id, subscriber_id } = inbox
+async function walk(store: Store, mark: BulkMark): Promise<number> {
+  let { upto_seq } = mark
+  let changed = 0
+  for (const along of ALONG[mark.kind]) {
+    for (let after: string | undefined = ""; after !== undefined; ) {
+      const from: string = after
+      const step = await store.tx((tx) => markSome(tx, { ...mark, upto_seq }, along, from))
+      upto_seq = step.upto_seq
+      changed += step.changed
+      after = step.end
+    }
+  }
+  return changed
+}
+
+/** Marks those of the next messages of an index that it concerns. The first ones that change take the number. */
+async function markSome(tx: Tx, mark: BulkMark, along: SQL, after: string) {
+  const { project_id, subscriber_id, kind, scope } = mark
+  const { id } = inboxEntries
+  const rows = tx.select({ id }).from(inboxEntries)
+  const next = rows.where(and(ofInbox(subscriber_id), along, gt(id, after)))
+  const ids = (await next.orderBy(asc(id)).limit(AT_ONCE)).map((row) => row.id)
+  const end = ids.length < AT_ONCE ? undefined : ids.at(-1)
   const ledger = await InboxLedger.open(tx, project_id, [subscriber_id])
-  const some = await concerned(tx, subscriber_id, kind, scope)
-  if (some.length === 0) return { changed: 0 } // nothing changed, so nothing takes a number
-  const mark = { ...inbox, kind, scope, upto_seq: ledger.begin(subscriber_id, kind, scope) }
-  await change(tx, ledger, some, kind)
-  if (some.length === AT_ONCE) {
-    const run_at = secondsFromNow(GUARD_SECONDS)
-    await enqueue(tx, inboxMarked, { payload: mark, project_id, run_at })
-  }
-  return { changed: some.length, mark }
-}
-
-async function finish(store: Store, mark: BulkMark): Promise<number> {
-  const { project_id, subscriber_id, kind, scope, upto_seq } = mark
-  for (let changed = 0; ; ) {
-    const step = await store.tx(async (tx) => {
-      const ledger = await InboxLedger.open(tx, project_id, [subscriber_id])
-      const some = await concerned(tx, subscriber_id, kind, scope, upto_seq)
-      if (some.length === 0) return 0
-      ledger.recount(subscriber_id)
-      await change(tx, ledger, some, kind)
-      return some.length
-    })
-    changed += step
-    if (step < AT_ONCE) return changed
-  }
-}
-
-async function change(tx: Tx, ledger: InboxLedger, some: InboxEntry[], kind: BulkKind) {
-  const facts = new InboxFacts()
+  const found = ids.length > 0 ? await entriesForUpdate(tx, ids) : []
   const at = now()
-  for (const entry of some) {
-    const changes = markedAs(entry, kind, at)
-    if (changes) facts.within(ledger, entry, changes)
+  const some = found.flatMap((entry) => {
+    const changes = isConcerned(entry, mark) ? markedAs(entry, kind, at) : undefined
+    return changes ? [{ entry, changes }] : []
+  })
+  if (some.length === 0) return { changed: 0, end, upto_seq: mark.upto_seq }
+  const is_first = mark.upto_seq === 0
+  const upto_seq = is_first ? ledger.begin(subscriber_id, kind, scope) : mark.upto_seq
+  if (is_first && end !== undefined) {
+    const payload = { project_id, subscriber_id, kind, scope, upto_seq }
+    await enqueue(tx, inboxMarked, { payload, project_id, run_at: secondsFromNow(GUARD_SECONDS) })
   }
+  if (!is_first) ledger.recount(subscriber_id)
+  const facts = new InboxFacts()
+  for (const { entry, changes } of some) facts.within(ledger, entry, changes)
   await ledger.close()
   await facts.tell(tx)
+  return { changed: some.length, end, upto_seq }
 }
 
-/** The next messages that it concerns, and that are not so yet. What is snoozed or archived is out of its sight. */
-async function concerned(
-  tx: Tx,
-  subscriber_id: string,
-  kind: BulkKind,
-  { category, before, read_only }: BulkScope,
-  upto_seq?: number,
-): Promise<InboxEntry[]> {
-  const { id, seq, seen_at, read_at, created_at } = inboxEntries
-  const rows = tx
-    .select()
-    .from(inboxEntries)
-    .where(
-      and(
-        ofInbox(subscriber_id),
-        kind === "archived" ? IN_SIGHT : UNREAD,
-        kind === "seen" ? isNull(seen_at) : undefined,
-        category === undefined ? undefined : eq(inboxEntries.category, category),
-        before === undefined ? undefined : lt(created_at, before),
-        read_only && isNotNull(read_at),
-        upto_seq === undefined ? undefined : lt(seq, upto_seq),
-      ),
-    )
-    .orderBy(asc(id))
-    .limit(AT_ONCE)
-  return forUpdate(rows)
+function isConcerned(
+  { subscriber_id, category, created_at, read_at, seq }: InboxEntry,
+  { scope, upto_seq, ...mark }: BulkMark,
+): boolean {
+  return (
+    subscriber_id === mark.subscriber_id &&
+    (scope.category === undefined || category === scope.category) &&
+    (scope.before === undefined || created_at < scope.before) &&
+    (!scope.read_only || read_at !== null) &&
+    (upto_seq === 0 || seq < upto_seq)
+  )
 }

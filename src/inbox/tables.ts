@@ -89,6 +89,9 @@ export const inboxEntries = table(
     index("inbox_entries_unread")
       .on(entry.subscriber_id, entry.id)
       .where(sql`read_at IS NULL AND archived_at IS NULL AND snoozed_until IS NULL`),
+    index("inbox_entries_unread_aside")
+      .on(entry.subscriber_id, entry.id)
+      .where(sql`read_at IS NULL AND (archived_at IS NOT NULL OR snoozed_until IS NOT NULL)`),
     index("inbox_entries_archived")
       .on(entry.subscriber_id, entry.id)
       .where(sql`archived_at IS NOT NULL`),
