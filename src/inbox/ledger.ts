@@ -129,9 +129,9 @@ export class InboxLedger {
     return row.last_seq
   }
 
-  /** A message that a change of many changes. Its own number stays. */
-  within(before: InboxEntry, changes: Partial<InboxEntry>): void {
-    const after = { ...before, ...changes, updated_at: this.#at }
+  /** A message that a change of many changes, with the number of that change. */
+  within(before: InboxEntry, changes: Partial<InboxEntry>, seq: number): void {
+    const after = { ...before, ...changes, seq, updated_at: this.#at }
     this.#changed.set(after.id, after)
     this.#count(before, after)
   }

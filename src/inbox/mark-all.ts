@@ -97,7 +97,7 @@ async function markSome(tx: Tx, mark: BulkMark, along: SQL, after: string) {
   }
   if (!is_first) ledger.recount(subscriber_id)
   const facts = new InboxFacts()
-  for (const { entry, changes } of some) facts.within(ledger, entry, changes)
+  for (const { entry, changes } of some) facts.within(ledger, entry, changes, upto_seq)
   await ledger.close()
   await facts.tell(tx)
   return { changed: some.length, end, upto_seq }

@@ -69,8 +69,8 @@ export class InboxFacts {
   }
 
   /** The same for one of many that change together. */
-  within(ledger: InboxLedger, before: InboxEntry, given: Partial<InboxEntry>): void {
-    ledger.within(before, this.#noted(before, given))
+  within(ledger: InboxLedger, before: InboxEntry, given: Partial<InboxEntry>, seq: number): void {
+    ledger.within(before, this.#noted(before, given), seq)
   }
 
   note(fact: InboxFactTold): void {

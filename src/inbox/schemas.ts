@@ -15,7 +15,7 @@ const Action = t.Object(
 
 const fields = {
   id: id(),
-  seq: count(1042, "The number of the last change of this message alone."),
+  seq: count(1042, "The number of its last change."),
   subscriber_id: id(),
   title: text("Your invoice is ready"),
   body: maybe(text("It is due on 1 December.")),

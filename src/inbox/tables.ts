@@ -64,7 +64,7 @@ export const inboxEntries = table(
     project_id: ref().notNull(),
     subscriber_id: ref().notNull(),
     content_id: ref().notNull(),
-    /** Of the last change of this message alone. */
+    /** Of its last change. Messages that changed together have the same. */
     seq: int().notNull(),
     category: text(),
     collapse_key: text(),

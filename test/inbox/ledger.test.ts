@@ -81,7 +81,7 @@ test("each change of an inbox has the next number, and the totals are those of i
     ],
   ] as never)
   const { rows } = await list(store.read, PROJECT, { subscriber_id: ann, filter: "all" }, PAGE)
-  expect(rows.map(({ id, seq }) => [id, seq])).toEqual([[again?.id ?? "", 6]])
+  expect(rows.map(({ id, seq }) => [id, seq])).toEqual([[again?.id ?? "", 7]])
   const log = await store.read
     .select()
     .from(inboxChanges)
