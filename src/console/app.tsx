@@ -26,6 +26,7 @@ const PAGES: Record<PageName, PageRow> = {
   start: { load: start },
   mailbox,
   mail: mailbox,
+  inbox: { load: () => import("./pages/preview-inbox"), is_own: true },
   "sign-in": { load: () => import("./pages/sign-in") },
   parts: { load: () => import("./pages/parts") },
 }

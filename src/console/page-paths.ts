@@ -3,6 +3,7 @@ export const PATHS = {
   start: "/",
   mailbox: "/mailbox",
   mail: "/mailbox/{mail_id}",
+  inbox: "/inbox",
   "sign-in": "/sign-in",
   parts: "/parts",
 } as const

@@ -61,7 +61,7 @@ export async function bundleConsole({
     // No module: it must run before the browser shows anything.
     build({ ...settings, entrypoints: [pathOf(theme)], format: "iife" }),
     // One file for pages of others, which shares nothing with the console.
-    build({ ...settings, entrypoints: [pathOf(inbox)], naming: "inbox-[hash].[ext]" }),
+    build({ ...settings, entrypoints: [pathOf(inbox)] }),
   ])
   const files = await Promise.all(
     built.flatMap(({ outputs }) => outputs).map((output) => compressed(output, is_release)),

@@ -1,3 +1,4 @@
+import { fail } from "../core/errors"
 import type { AnyRoute, Call } from "../http/route"
 import { assetResponse } from "./assets"
 import { consolePage, type ShellFacts } from "./console-page"
@@ -11,6 +12,7 @@ export const consoleRoutes = (parts: ConsoleParts): AnyRoute[] => [
   shell(parts, "/", "start", "What this server is", startContent()),
   shell(parts, "/mailbox", "mailbox", "Read the embedded mailbox"),
   shell(parts, "/mailbox/{mail_id}", "mailbox", "Read one mail of the embedded mailbox"),
+  onlyUnderUp(parts, shell(parts, "/inbox", "preview-inbox", "See the inbox of a subscriber")),
   shell(parts, "/sign-in", "sign-in", "Sign in to the console"),
   shell(parts, "/parts", "parts", "The parts of which the console is made"),
   {
@@ -38,6 +40,10 @@ const shell = (
   produces: "text/html",
   handle: ({ request }) => consolePage(request, { mode, page, content }),
 })
+
+/** A server for others shows nobody the inbox of somebody else. */
+const onlyUnderUp = ({ mode }: ConsoleParts, row: AnyRoute): AnyRoute =>
+  mode === "up" ? row : { ...row, handle: () => fail("not_found", "There is no page here.") }
 
 const NEEDS_SCRIPT: Markup = html`<noscript><main class="narrow"><h1>Belfry</h1>
 <p>This page needs JavaScript. The <a href="/docs">reference</a> is readable without it.</p></main></noscript>`

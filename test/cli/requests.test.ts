@@ -93,6 +93,7 @@ GET /docs/guides/{name}
 GET /docs/search
 GET /docs/search-index
 GET /docs/{name}
+GET /inbox
 GET /inbox.js
 GET /invitation/{token}
 GET /mailbox

@@ -40,6 +40,7 @@ export const ROWS: Record<string, Row> = {
   "GET /mailbox/{mail_id}": plain,
   "GET /parts": plain,
   "GET /assets/{name}": plain,
+  "GET /inbox": plain,
   "GET /inbox.js": plain,
   "GET /v1/health": plain,
   "GET /v1/openapi.json": plain,
