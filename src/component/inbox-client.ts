@@ -130,6 +130,7 @@ export class InboxClient extends EventTarget {
     const turn = this.#turns
     await this.#during(this.#requests.page(this.#view, { limit: PAGE, cursor }), (page) => {
       if (turn === this.#turns) this.#shelf.append(page)
+      return false
     })
   }
 
@@ -196,15 +197,21 @@ export class InboxClient extends EventTarget {
     return this.#requests.ask("PUT", "/preferences", changes)
   }
 
-  /** Frames that come while a page is on its way may be newer than the page: they are applied again. */
-  async #during(loading: Promise<InboxPage>, take: (page: InboxPage, early: number) => void) {
+  /**
+   * Frames that come while a page is on its way may be newer than the page: they are applied again. `take` gives whether
+   * frames go on from the page.
+   */
+  async #during(loading: Promise<InboxPage>, take: (page: InboxPage, early: number) => boolean) {
     const early: ChangeFrame[] = []
     this.#early.add(early)
     try {
       const page = await loading
-      take(page, early.map(seqOf).at(-1) ?? 0)
+      const is_position = take(page, early.map(seqOf).at(-1) ?? 0)
       for (const frame of early) this.#shelf.apply(frame)
       this.#changed()
+      if (!is_position) return
+      this.#tellTabs()
+      this.#greet()
     } finally {
       this.#early.delete(early)
     }
@@ -223,17 +230,13 @@ export class InboxClient extends EventTarget {
       if (counts) this.#shelf.count(this.#state === "live" ? { by_category } : counts)
       return found
     })
-    let is_taken = false
     await this.#during(page, (found, early) => {
-      if (turn !== this.#turns) return
+      if (turn !== this.#turns) return false
       this.#shelf.replace(view, found)
-      if (!is_position && this.#seq !== undefined) return
+      if (!is_position && this.#seq !== undefined) return false
       this.#seq = Math.max(found.last_seq, early)
-      is_taken = true
+      return true
     })
-    if (!is_taken) return
-    this.#tellTabs()
-    this.#greet()
   }
 
   /** What came while nobody listened is told like what comes by the socket. */

@@ -65,7 +65,7 @@ export class InboxShelf {
 
   count(counts: Partial<InboxCounts>): void {
     this.#counted++
-    this.counts = { ...this.counts, ...counts }
+    this.counts = withoutNone({ ...this.counts, ...counts })
   }
 
   /**
@@ -87,7 +87,7 @@ export class InboxShelf {
     const add = (message: InboxMessage | undefined, by: number) => {
       const { unread } = weightOf(message)
       if (message?.category && unread)
-        counts[message.category] = Math.max(0, (counts[message.category] ?? 0) + by)
+        counts[message.category] = (counts[message.category] ?? 0) + by
     }
     add(known, -1)
     add("message" in frame ? frame.message : undefined, 1)
@@ -151,7 +151,7 @@ export class InboxShelf {
       if (unread && name) counts.by_category[name] = (counts.by_category[name] ?? 0) + unread
     }
     for (const { count } of pending) if (count) counts = count(counts)
-    return counts
+    return withoutNone(counts)
   }
 
   #patch(change: Change, isOf: (message: InboxMessage) => boolean): void {
@@ -209,6 +209,12 @@ export const isWithin =
     (!category || message.category === category) &&
     (!before || message.created_at < before) &&
     (!read_only || message.read_at !== null)
+
+/** A category is named while it has something unread. */
+function withoutNone(counts: InboxCounts): InboxCounts {
+  const some = Object.entries(counts.by_category).filter(([, unread]) => unread > 0)
+  return { ...counts, by_category: Object.fromEntries(some) }
+}
 
 /** What a mark of all messages, or of all of a category, makes of the counts. */
 export function countsAfter(as: InboxMark, counts: InboxCounts, category?: string): InboxCounts {
