@@ -15,6 +15,9 @@ import { passwordForgotten, sendReset } from "./identity/password-recovery"
 import type { ConsoleMail } from "./identity/system-mail"
 import { inboundProcess } from "./inbound/arrived-mail"
 import { type ProcessParts, processInbound } from "./inbound/process"
+import { inboxMarked, markRest } from "./inbox/mark-all"
+import { inboxRemoved, removeInbox } from "./inbox/removed-inbox"
+import { wakeInboxes } from "./inbox/waking"
 import type { EveryRow } from "./jobs/every"
 import type { QueuePauses } from "./jobs/holds"
 import { bind, type JobHandlers, jobRows } from "./jobs/jobs"
@@ -48,6 +51,7 @@ import { masterKeyFollower } from "./operations/master-key"
 import { moveRest, subscriberMerged } from "./operations/merged-messages"
 import { fileWatch, type NightlyCheck } from "./operations/nightly-check"
 import { type PurgeParts, purgeAccountNow, purgeProjectNow } from "./operations/purge"
+import { namedByMessages } from "./operations/table-lives"
 import { tidyRounds } from "./operations/tidy"
 import * as providerAlerts from "./providers/alerts"
 import { providerFeedback } from "./providers/callbacks"
@@ -89,6 +93,8 @@ export const ALLOWED_WHILE_HELD: readonly string[] = [
   providerProbe,
   providersResumed,
   topicRemoved,
+  inboxMarked,
+  inboxRemoved,
   subscriberMerged,
   subscriberErased,
   erasedFiles,
@@ -118,6 +124,8 @@ export const jobHandlers = (
   ...bind(suppressionRemoved, removeFromProviders(store, open_providers)),
   ...bind(inboundProcess, processInbound(parts.inbound)),
   ...bind(topicRemoved, removeMembers(store)),
+  ...bind(inboxMarked, markRest(store)),
+  ...bind(inboxRemoved, removeInbox(store, namedByMessages)),
   ...bind(fanOutStart, start({ store, planners })),
   ...bind(fanOutPart, walk({ store, planners })),
   ...bind(fanOutStopped, endWaiting(store)),
@@ -192,6 +200,7 @@ export function recurringWork(parts: RecurringParts): EveryRow[] {
     own("database mark", MINUTE, () => raiseMark(store, settings.data_dir)),
     own("nightly check", MINUTE, nightly.look),
     own("retention", MINUTE, tidyRounds(store, settings, parts)),
+    shared("inboxes", SECOND, (signal) => wakeInboxes(store, namedByMessages, signal)),
     shared("stranded messages", MINUTE, () => wakeStranded(store)),
     shared("scheduled backup", MINUTE, () => requestDueBackup(store, settings)),
     shared("reputation", MINUTE, async () => {

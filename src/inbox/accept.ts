@@ -47,18 +47,24 @@ interface NewNote
   note: InboxNote
 }
 
+/** The columns of a message that name its subscriber. */
+export const addressedTo = (address: string): Pick<NewMessage, "address" | "recipients"> => ({
+  address,
+  recipients: [
+    { email: address, name: null, kind: "to", status: "delivered", status_reason: null },
+  ],
+})
+
 /** The message as it can be accepted. Its address is its subscriber. */
 export function newNote({ subscriber, note, envelope, ...given }: NewNote): NewMessage {
   const { id: address, external_id } = subscriber
   const { category, batch_id = null, idempotency_key = null, fan_out_id = null } = given
-  const status = "delivered"
   return {
     ...given,
-    ...{ id: newId(), channel: "in_app", address, subscriber_id: address },
+    ...{ id: newId(), channel: "in_app", ...addressedTo(address), subscriber_id: address },
     ...{ sender: null, sender_domain: null, rfc_message_id: null, thread_id: null },
     ...{ batch_id, idempotency_key, fan_out_id },
     subject: note.content.title,
-    recipients: [{ email: address, name: null, kind: "to", status, status_reason: null }],
     envelope: { ...envelope, ...(category != null && { category }) },
     content: note.shared_id === null ? note.content : null,
     delivered: { external_id, kept: note },

@@ -43,6 +43,13 @@ const findContents = prepared({ ids: idList }, (db: Reader, slot) =>
     .where(isAmong(db, inboxContents.id, slot.ids)),
 )
 
+/** Some of the messages that show any of these contents. */
+export async function messagesWith(db: Reader, content_ids: string[], limit: number) {
+  const { id, content_id } = inboxEntries
+  const rows = db.select({ id }).from(inboxEntries).where(inArray(content_id, content_ids))
+  return (await rows.limit(limit)).map((row) => row.id)
+}
+
 /** Contents of one look. */
 const AT_ONCE = 200
 

@@ -121,6 +121,18 @@ export class InboxLedger {
     this.#tell("deleted", before)
   }
 
+  /** A message that moves to another inbox, as it is. The caller writes whose it is now. */
+  move(before: InboxEntry, subscriber_id: string, parts: ShownParts): void {
+    this.#next(before)
+    this.#count(before, undefined)
+    this.#tell("deleted", before)
+    const moved = { ...before, subscriber_id, updated_at: this.#at }
+    const whole = { ...moved, seq: this.#next(moved) }
+    this.#changed.set(whole.id, whole)
+    this.#count(undefined, whole)
+    this.#tell("created", whole, { entry: whole, ...parts })
+  }
+
   /** The number of a change of many messages of one inbox, which follow with `within`. */
   begin(subscriber_id: string, kind: BulkKind, scope: BulkScope): number {
     const row = this.#row(subscriber_id)

@@ -39,8 +39,8 @@ export const wholeMessages = async (db: Reader, entries: InboxEntry[]): Promise<
     metadata,
   }))
 
-/** An entry that was removed meanwhile is left out. */
-async function withParts(db: Reader, entries: InboxEntry[]) {
+/** What each shows. An entry that was removed meanwhile is left out. */
+export async function withParts(db: Reader, entries: InboxEntry[]) {
   if (entries.length === 0) return []
   const ids = entries.map(({ id }) => id)
   const rows = new Map((await findRows(db, { ids })).map((row) => [row.id, row]))

@@ -187,6 +187,8 @@ interface ChannelTable {
   queued_told: "at_accept" | "at_release"
   /** Its messages are counted by day, for statistics. */
   counted_by_day?: true
+  /** A content stays as long as its message, which shows it wherever it is read. */
+  keeps_contents?: true
 }
 
 const HANDED_OVER = {
@@ -245,6 +247,7 @@ const CHANNELS: Record<ChannelName, ChannelTable> = {
     prefix: "inbox",
     statuses: { queued: { rank: 0 }, delivered: { rank: 1 } },
     queued_told: "at_release",
+    keeps_contents: true,
   },
 }
 
@@ -298,6 +301,11 @@ export const tellsScheduled = (channel: ChannelName): boolean =>
 
 export const countsByDay = (channel: ChannelName): boolean =>
   CHANNELS[channel].counted_by_day === true
+
+/** The channels whose contents may go before their messages. */
+export const EXPIRING_CHANNELS = (Object.keys(CHANNELS) as ChannelName[]).filter(
+  (channel) => CHANNELS[channel].keeps_contents !== true,
+)
 
 type EventSubject = Pick<
   Message,

@@ -152,17 +152,15 @@ async function withoutOwners({ db, onProgress }: CheckedDatabase): Promise<Place
   return places
 }
 
+const OF_ALL: Record<string, string> = { deliveries: "webhook deliveries", inboxes: "inboxes" }
+
 async function brokenInvariants({ db, onProgress }: CheckedDatabase) {
   const found = { I1: new Places(), I4: new Places(), I5: new Places() }
   const look = { db, pause: nextTurn, since: null, overdue_before: null, is_thorough: true }
-  const looked = { project: 0, account: 0, deliveries: 0 }
+  const looked = { project: 0, account: 0, deliveries: 0, inboxes: 0 }
   for await (const part of lookedAt(db)) {
     looked[part.kind] += 1
-    onProgress(
-      part.kind === "deliveries"
-        ? "webhook deliveries"
-        : `invariants of ${part.kind} ${looked[part.kind]}`,
-    )
+    onProgress(OF_ALL[part.kind] ?? `invariants of ${part.kind} ${looked[part.kind]}`)
     for await (const { name, owner_id, id, what } of brokenIn(look, part))
       found[name].add(`${id ?? owner_id}: ${what}`)
   }

@@ -5,6 +5,9 @@ import { secondsFromNow } from "../core/time"
 import { events } from "../events/tables"
 import { remove as removeReceived } from "../inbound/inbound-retention"
 import { inboundEmails, inboundFiles } from "../inbound/tables"
+import { messagesWith } from "../inbox/kept-contents"
+import { dropInbox } from "../inbox/removed-inbox"
+import { inboxContents } from "../inbox/tables"
 import { changeUnclaimed } from "../jobs/claims"
 import { enqueue, type JobKind } from "../jobs/jobs"
 import { removeByIds as removeCaptures } from "../mailbox/mailbox"
@@ -67,6 +70,7 @@ export async function removeNaming(
   const db = store.read
   const subjects = namesIn(person, "subscriber_id")
   await each(messagesOf(db, person), (ids) => removeMessagesOf(removal, ids))
+  for (const id of subjects) await dropInbox(store, id)
   const captures = foundIn(db, mailboxRecipients.mail_id, person)
   await each(captures, (ids) => removeCapturesOf(removal, ids))
   await each(foundIn(db, inboundEmails.id, person), (ids) => removeReceivedOf(removal, ids))
@@ -76,6 +80,7 @@ export async function removeNaming(
   const rows = searchedRows(asked)
   for (const one of rows.messages)
     await each(search(asked, one), (ids) => removeMessagesOf(removal, ids))
+  await each(search(asked, rows.inbox), (ids) => removeContentsOf(removal, ids))
   await each(search(asked, rows.received), (ids) => removeReceivedOf(removal, ids))
   await each(search(asked, rows.events), async (ids) => {
     removed.events += await store.tx((tx) => dropEvents(tx, ids))
@@ -117,6 +122,16 @@ async function removeMessagesOf(removal: Removal, ids: string[]): Promise<void> 
   removed.events += done.events
   const gone = new Set(done.unclaimed)
   for (const id of ids) if (!gone.has(id)) removed.in_flight.add(id)
+}
+
+/** With the messages that show them, of which there may be very many. */
+async function removeContentsOf(removal: Removal, ids: string[]): Promise<void> {
+  const { store } = removal
+  for (let some = await messagesWith(store.read, ids, AT_ONCE); some.length > 0; ) {
+    await removeMessagesOf(removal, some)
+    some = await messagesWith(store.read, ids, AT_ONCE)
+  }
+  await store.tx((tx) => tx.delete(inboxContents).where(inArray(inboxContents.id, ids)))
 }
 
 /** A tag that no message has any more may have been about one person: its statistics go, too. */

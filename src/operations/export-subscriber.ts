@@ -7,11 +7,13 @@ import type { Blobs } from "../core/blobs"
 import { ApiError } from "../core/errors"
 import { now } from "../core/time"
 import * as emails from "../emails/emails"
-import { envelopeOf } from "../events/feed"
+import { about, envelopeOf } from "../events/feed"
 import { events } from "../events/tables"
 import { streamedFile } from "../http/download"
 import * as inbound from "../inbound/inbound-emails"
 import { inboundEmails } from "../inbound/tables"
+import { find as findInboxMessage } from "../inbox/inbox"
+import { wholeMessages } from "../inbox/records"
 import { attemptsOf } from "../messages/message-list"
 import { messages } from "../messages/tables"
 import * as sms from "../sms/sms"
@@ -160,9 +162,16 @@ async function wholeMessage(parts: ExportParts, project_id: string, id: string) 
   const window = { limit: MOST_ATTEMPTS, offset: 0, after: undefined, before: undefined }
   const { rows: attempts } = await attemptsOf(db, id, window)
   const row = await rowById(db, messages, id, eq(messages.project_id, project_id))
+  if (row?.channel === "in_app") return wholeNote(db, project_id, id)
   if (row?.channel !== "sms") return { ...(await wholeEmail(parts, project_id, id)), attempts }
   const { timeline: events, ...text } = await sms.get(db, project_id, id)
   return { ...text, channel: row.channel, events, attempts }
+}
+
+async function wholeNote(db: Reader, project_id: string, id: string) {
+  const [message] = await wholeMessages(db, [await findInboxMessage(db, { project_id }, id)])
+  const told = (await about(db, project_id, id)).map(envelopeOf)
+  return { ...message, channel: "in_app" as const, events: told, attempts: [] }
 }
 
 async function wholeEmail(parts: ExportParts, project_id: string, id: string) {

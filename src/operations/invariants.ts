@@ -24,6 +24,7 @@ import {
   rangesOf,
 } from "./counted-rows"
 import { wrongDays } from "./day-recount"
+import { outsideInboxes, type WrongInbox, wrongInboxes } from "./inbox-recount"
 
 /** What must hold, by the names under which it is counted. */
 export const INVARIANTS = {
@@ -57,9 +58,9 @@ interface InvariantLook {
   is_thorough?: boolean
 }
 
-/** What one look is about: all that a project has, the counters of an account, or the webhook deliveries of all. */
+/** What one look is about: all that a project has, the counters of an account, or the webhook deliveries or the inboxes of all. */
 interface LookedAt {
-  kind: CounterOwner | "deliveries"
+  kind: CounterOwner | "deliveries" | "inboxes"
   /** Of the project or account. */
   id: string
 }
@@ -76,6 +77,7 @@ export async function* lookedAt(db: Reader): AsyncGenerator<LookedAt> {
       for (const row of rows) yield { kind, id: row.id }
   }
   yield { kind: "deliveries", id: "" }
+  yield { kind: "inboxes", id: "" }
 }
 
 /** The places in it where an invariant does not hold, looked for in bounded steps. */
@@ -84,6 +86,7 @@ export async function* brokenIn(
   { kind, id }: LookedAt,
 ): AsyncGenerator<BrokenInvariant> {
   if (kind === "deliveries") return yield* brokenDeliveries(look)
+  if (kind === "inboxes") return yield* asBroken(wrongInboxes(look.db, look.pause))
   if (kind === "account") return yield* wrongCounters(look, kind, id)
   yield* openWithoutEnd(look, id)
   yield* withoutEvents(look, id)
@@ -92,6 +95,12 @@ export async function* brokenIn(
   yield* wrongTotals(look, id)
   for await (const what of wrongDays(look.db, id, look))
     yield { name: "I5", owner_id: id, id: null, what }
+  yield* asBroken(outsideInboxes(look.db, id, look.pause))
+}
+
+async function* asBroken(wrong: AsyncGenerator<WrongInbox>): AsyncGenerator<BrokenInvariant> {
+  for await (const { project_id: owner_id, ...found } of wrong)
+    yield { name: "I5", owner_id, ...found }
 }
 
 const STEP = 500

@@ -2,6 +2,8 @@ import { and, desc, eq, gte, inArray, type SQL } from "drizzle-orm"
 import { firstIdAt } from "../core/ids"
 import { millisFrom } from "../core/time"
 import { firstOpenStart, isOfOpenFanOut } from "../fan-out/publishing"
+import { moveTo } from "../inbox/moved"
+import { hasInbox, removeLeft } from "../inbox/removed-inbox"
 import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
 import { jobs } from "../jobs/tables"
 import { havingMessages, ofSubscriber } from "../messages/message-list"
@@ -9,6 +11,7 @@ import { messages } from "../messages/tables"
 import { forUpdate } from "../store/columns"
 import type { Reader, Store, Tx } from "../store/store"
 import { mergedIds } from "../subscribers/merged-subscribers"
+import { namedByMessages } from "./table-lives"
 
 /** Messages of one transaction: others work in between. */
 const AT_ONCE = 500
@@ -45,7 +48,7 @@ export async function moveFirstMessages(tx: Tx, merged: MergedMessages): Promise
     while ((await moveSome(tx, { project_id, from: gone, into, which: open })) === AT_ONCE);
   }
   await moveSome(tx, { project_id, from: gone, into })
-  if ((await havingMessages(tx, project_id, from)).length > 0) {
+  if ((await havingMessages(tx, project_id, from)).length > 0 || (await hasInbox(tx, gone))) {
     await enqueue(tx, subscriberMerged, { payload: merged, project_id })
   }
 }
@@ -71,6 +74,8 @@ export const moveRest = (store: Store): JobHandler<MergedMessages> => ({
         }
       }
     }
+    // What came for one that was removed is not kept, and the log of an inbox is long.
+    for (const id of [into, ...from]) await removeLeft(store, { project_id, id }, namedByMessages)
     return {}
   },
 })
@@ -113,6 +118,7 @@ async function moveSome(tx: Tx, { project_id, from, into, which }: Move): Promis
   const ids = rows.map((row) => row.id)
   if (ids.length > 0) {
     await tx.update(messages).set({ subscriber_id: into }).where(inArray(id, ids))
+    await moveTo(tx, project_id, into, ids)
   }
   return newest.length
 }

@@ -6,9 +6,11 @@ import { type MessagesWithContents, purgeFanOuts } from "../fan-out/fan-out-rete
 import { PROJECT_DEFAULTS, withDefaults } from "../identity/caller"
 import { projects, type Retention } from "../identity/tables"
 import { purgeInbound } from "../inbound/inbound-retention"
+import { purgeContents } from "../inbox/kept-contents"
 import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { purgeMailbox } from "../mailbox/mailbox"
 import { expireContents, removeMessages } from "../messages/message-retention"
+import { EXPIRING_CHANNELS } from "../messages/status-changes"
 import { inSteps } from "../store/in-steps"
 import type { Store } from "../store/store"
 import { hasEndpoints, nextEndpoint, purgeDeliveries, purgeEvents } from "../webhooks/retention"
@@ -102,7 +104,16 @@ async function sweepProject(
   kept: Retention,
   { contents, needing_texts }: Progress,
 ) {
-  for (const channel of AUDIENCE_CHANNELS) {
+  /** Repeats a step that resolves with how far it came, until it comes no further. */
+  const walk = async (step: (after: string) => Promise<string | undefined>) => {
+    let after = ""
+    await all(async () => {
+      const last = await step(after)
+      after = last ?? after
+      return last === undefined ? 0 : 1
+    })
+  }
+  for (const channel of EXPIRING_CHANNELS) {
     const place = `${project_id} ${channel}`
     const bodies = { project_id, channel, before: daysAgo(kept.bodies_days) }
     await all(async () => {
@@ -110,14 +121,12 @@ async function sweepProject(
       if (last !== undefined) contents.set(place, last)
       return last === undefined ? 0 : 1
     })
-    const old = { project_id, channel, before: daysAgo(kept.messages_days) }
-    let after = ""
-    await all(async () => {
-      const last = await removeMessages(store, old, after, namedByMessages)
-      after = last ?? after
-      return last === undefined ? 0 : 1
-    })
   }
+  for (const channel of AUDIENCE_CHANNELS) {
+    const old = { project_id, channel, before: daysAgo(kept.messages_days) }
+    await walk((after) => removeMessages(store, old, after, namedByMessages))
+  }
+  await walk((after) => purgeContents(store, project_id, daysAgo(kept.messages_days), after))
   const ages = {
     bodies_before: daysAgo(kept.bodies_days),
     messages_before: daysAgo(kept.messages_days),

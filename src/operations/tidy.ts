@@ -11,6 +11,7 @@ import { purgeEndedKeys } from "../identity/api-keys"
 import { purgeSessions } from "../identity/sessions"
 import { accounts, projects } from "../identity/tables"
 import { inboundFiles } from "../inbound/tables"
+import { purgeChanges, purgeInboxDays } from "../inbox/inbox-retention"
 import { purgeDead } from "../jobs/jobs"
 import { purgeEnded } from "../jobs/long-jobs"
 import { purgeMessageDays } from "../messages/day-counts"
@@ -85,7 +86,7 @@ async function purgeShortLived(store: Store, all: All) {
   const purges = [
     ...[idempotency.purge, purgeDead, purgeSessions, purgeEnded, expireHeld, purgePolicies],
     ...[purgeHours, purgeWebhookHours, purgeExpired, purgeSoftFailures, purgeGeneralBounces],
-    purgeCountryHours,
+    ...[purgeCountryHours, purgeChanges],
   ]
   for (const purge of purges) await all(() => purge(store))
 }
@@ -94,7 +95,9 @@ async function purgeShortLived(store: Store, all: All) {
 async function purgeLongLived(store: Store, settings: Settings, all: All) {
   const { "retention.audit_log": audit_ms } = settings
   if (audit_ms !== null) await all(() => purgeAuditLog(store, before(audit_ms)))
-  for (const purge of [purgeInvitations, purgeEndedKeys, purgeReleased, purgeMessageDays])
+  for (const purge of [
+    ...[purgeInvitations, purgeEndedKeys, purgeReleased, purgeMessageDays, purgeInboxDays],
+  ])
     await all(() => purge(store))
   await purgeUsage(store)
 }

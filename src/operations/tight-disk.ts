@@ -3,8 +3,8 @@ import type { Disk } from "../core/disk"
 import { log } from "../core/log"
 import { monotonic, nextTurn, secondsFromNow, sleep } from "../core/time"
 import { projects } from "../identity/tables"
-import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { expireContents } from "../messages/message-retention"
+import { EXPIRING_CHANNELS } from "../messages/status-changes"
 import { inPages } from "../store/in-steps"
 import type { Store } from "../store/store"
 import { giveBack } from "./give-back"
@@ -108,7 +108,7 @@ async function sweepOlder(
 ): Promise<Swept> {
   let looks = 0
   for await (const project_id of allProjects(store)) {
-    for (const channel of AUDIENCE_CHANNELS) {
+    for (const channel of EXPIRING_CHANNELS) {
       const place = `${seconds} ${project_id} ${channel}`
       const old = { project_id, channel, before }
       for (;;) {

@@ -7,6 +7,7 @@ import { behind } from "../events/feed"
 import { events } from "../events/tables"
 import { idempotency } from "../http/tables"
 import { inboundEmails } from "../inbound/tables"
+import { inboxContents } from "../inbox/tables"
 import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { messages } from "../messages/tables"
 import { requestLog } from "../request-log/tables"
@@ -63,6 +64,8 @@ export function searchedRows({ account_id, person }: SearchedPerson) {
       const among = and(of(messages.project_id), eq(messages.channel, channel))
       return { key: messages.id, among }
     }),
+    /** What messages to others say in their inboxes. */
+    inbox: { key: inboxContents.id, among: of(inboxContents.project_id) },
     /** Reports of its mail, copies and answers of others. */
     received: { key: inboundEmails.id, among: of(inboundEmails.project_id) },
     /** About other things, such as those of old suppressions. */

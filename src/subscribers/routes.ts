@@ -7,6 +7,7 @@ import { answerOnce, refuseAnswered } from "../http/idempotency"
 import { type ListParts, listPage } from "../http/page"
 import type { RateLimits } from "../http/rate-limits"
 import { type AnyRoute, type Call, type Method, projectRow, route } from "../http/route"
+import * as removedInbox from "../inbox/removed-inbox"
 import { comparable, notOneAddress, parseMailbox } from "../lib/address"
 import { readPhone } from "../lib/phone"
 import type { Reader, Tx } from "../store/store"
@@ -168,7 +169,7 @@ const externalRoutes = (parts: ListParts): AnyRoute[] => [
 ]
 
 const REMOVAL =
-  "Also removes memberships of topics, preferences and unsubscribes. Messages and consents stay under the id of the subscriber. `erase` removes them, also later by this id."
+  "Also removes the inbox, memberships of topics, preferences and unsubscribes. Other messages and consents stay under the id of the subscriber. `erase` removes them, also later by this id."
 
 async function put({ store }: ListParts, call: OfExternal<ReturnType<typeof readUpsert>>) {
   const { project_id, params, body } = call
@@ -191,6 +192,7 @@ async function remove(
   return store.tx(async (tx) => {
     const row = (await holdRow(tx)) ?? noSubscriber()
     await leaveAll(tx, [row.id])
+    await removedInbox.plan(tx, row)
     await subscribers.remove(tx, caller, row)
     return deleted(row.id)
   })
