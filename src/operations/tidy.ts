@@ -12,6 +12,7 @@ import { purgeSessions } from "../identity/sessions"
 import { accounts, projects } from "../identity/tables"
 import { inboundFiles } from "../inbound/tables"
 import { purgeChanges, purgeInboxDays } from "../inbox/inbox-retention"
+import { purgeTickets } from "../inbox/tickets"
 import { purgeDead } from "../jobs/jobs"
 import { purgeEnded } from "../jobs/long-jobs"
 import { purgeMessageDays } from "../messages/day-counts"
@@ -86,7 +87,7 @@ async function purgeShortLived(store: Store, all: All) {
   const purges = [
     ...[idempotency.purge, purgeDead, purgeSessions, purgeEnded, expireHeld, purgePolicies],
     ...[purgeHours, purgeWebhookHours, purgeExpired, purgeSoftFailures, purgeGeneralBounces],
-    ...[purgeCountryHours, purgeChanges],
+    ...[purgeCountryHours, purgeChanges, purgeTickets],
   ]
   for (const purge of purges) await all(() => purge(store))
 }
