@@ -20,6 +20,7 @@ import type { Sessions } from "./identity/sessions"
 import { type UserParts, userRoutes } from "./identity/user-routes"
 import { type InboundParts, inboundEmailRoutes } from "./inbound/routes"
 import type { InboxTokens } from "./inbox/inbox-tokens"
+import { type InboxParts, inboxRoutes } from "./inbox/routes"
 import { inboxTokenRoutes } from "./inbox/token-routes"
 import { longJobRoutes, type QueueControlParts, queueControlRoutes } from "./jobs/routes"
 import { type MailboxParts, mailboxRoutes } from "./mailbox/routes"
@@ -64,6 +65,7 @@ export interface AppParts
     DomainParts,
     EmailParts,
     InboundParts,
+    Omit<InboxParts, "rules">,
     InvitationParts,
     MailboxParts,
     PageSessionParts,
@@ -126,6 +128,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...subscriberRoutes(parts),
     ...topicRoutes(parts),
     ...publishRoutes(parts, PUBLISH_CONTENTS),
+    ...inboxRoutes(parts),
     ...inboxTokenRoutes(parts),
     ...keySetRoutes(parts),
     ...consentRoutes(parts),

@@ -79,8 +79,9 @@ export function newNote({ subscriber, note, envelope, ...given }: NewNote): NewM
 export async function acceptNotes(
   tx: Tx,
   entries: MessageEntry[],
+  mode?: Parameters<typeof admit>[2],
 ): Promise<(AcceptedNote | ApiError)[]> {
-  const refused = await admit(tx, entries)
+  const refused = await admit(tx, entries, mode)
   const admitted = entries.filter((entry) => !refused.has(entry))
   const [first] = admitted
   const answers = new Map<MessageEntry, AcceptedNote | ApiError>(refused)

@@ -123,6 +123,10 @@ async function textsOfTemplate(
   return { texts, template }
 }
 
+/** Whether it may say something else to each recipient: it has Handlebars. */
+export const isPersonal = ({ layouts, texts }: TemplateSources): boolean =>
+  layouts.length > 0 || texts.some(({ source }) => source.includes("{{"))
+
 /** What it says, whichever language it is said to be in. */
 const says = ({ texts, layouts, partials }: TemplateSources) =>
   JSON.stringify([texts.map(({ part, source }) => [part, source]), layouts, partials])

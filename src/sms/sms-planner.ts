@@ -15,6 +15,7 @@ import {
   contentFor,
   inPlace,
   isLate,
+  isPersonal,
   publishTexts,
   renderFor,
   renderRefusal,
@@ -78,9 +79,6 @@ const TEXTS: TextsOfContent = {
 }
 
 const EMPTY = { missing: [], field: "body" }
-
-const isPersonal = (sources: KeyedSources["sources"]): boolean =>
-  sources.layouts.length > 0 || sources.texts.some(({ source }) => source.includes("{{"))
 
 function tooLong(body: string): MessageRefusal | undefined {
   const { segments } = smsSegments(body)

@@ -59,7 +59,17 @@ export function referenceOf(routes: AnyRoute[], openapi: string): ApiReference {
 
 /** What most readers look for stands first; the others follow in the order of the table. */
 const FIRST = [
-  ...["emails", "sms", "templates", "scheduled", "domains", "webhooks", "events", "mailbox"],
+  ...[
+    "emails",
+    "sms",
+    "inbox",
+    "templates",
+    "scheduled",
+    "domains",
+    "webhooks",
+    "events",
+    "mailbox",
+  ],
   ...["inbound-emails", "inbound-routes", "files", "subscribers", "subscriber-inbox", "topics"],
   ...["suppressions", "providers"],
 ]
