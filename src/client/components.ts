@@ -57,6 +57,10 @@ export interface Components {
   InboundEnvelope: { from: string; to: string[] }
   InboundFileLink: { id: string; filename: string | null; content_type: string; size: number; url: string; expires_at: string }
   InboundRoute: { id: string; match: { to: string }; action: "webhook" | "forward" | "drop"; target: string | null; priority: number; created_at: string; updated_at: string }
+  InboxAction: { key: string; label: string; url: string | null; style: string | null; completed_at: string | null }
+  InboxMessage: { id: string; seq: number; subscriber_id: string; title: string; body: string | null; action_url: string | null; action_label: string | null; actions: Components["InboxAction"][]; icon: string | null; image_url: string | null; category: string | null; priority: "normal" | "low" | "high" | "urgent"; data: Record<string, unknown>; tags: string[]; collapse_key: string | null; seen_at: string | null; read_at: string | null; archived_at: string | null; snoozed_until: string | null; expires_at: string | null; created_at: string; updated_at: string; metadata: Record<string, unknown> }
+  InboxSent: { id: string | null; status: "created"; messages: Components["SentInboxMessage"][]; skipped: number }
+  InboxStats: { period: { start: string; end: string }; created: number; seen: number; read: number; archived: number }
   InboxToken: { token: string; subscriber_id: string; expires_in: number }
   Invitation: { id: string; email: string; role: "owner" | "admin" | "billing_admin" | "member"; projects: ({ project_id: string; role: "admin" | "developer" | "viewer" })[]; status: "pending" | "accepted" | "revoked" | "expired"; expires_at: string; invited_by: string | null; created_at: string }
   InvitationPreview: { email: string; account_name: string; role: "owner" | "admin" | "billing_admin" | "member"; expires_at: string; user_exists: boolean }
@@ -110,6 +114,7 @@ export interface Components {
   ScheduledCancelled: { id: string; channel: "email" | "push" | "sms" | "in_app"; status: "scheduled" | "processing" | "queued" | "cancelled" | "failed"; to: string; scheduled_at: string; created_at: string; status_reason?: string; deleted: true }
   ScheduledDetail: { id: string; channel: "email" | "push" | "sms" | "in_app"; status: "scheduled" | "processing" | "queued" | "cancelled" | "failed"; to: string; scheduled_at: string; created_at: string; status_reason?: string; seconds_until_send: number }
   SendWarning: { code: "no_public_address"; message: string }
+  SentInboxMessage: { id: string; subscriber_id: string }
   Session: { access_token: string; refresh_token: string; token_type: "Bearer"; expires_in: number; user: Components["ConsoleUser"]; accounts: ({ id: string; name: string; role: "owner" | "admin" | "billing_admin" | "member" })[] }
   Settings: { default_from: { email: string; name: string | null } | null; default_reply_to: string | null; track_opens: boolean | null; track_clicks: boolean | null; allowed_origins: string[]; tracking_domain: string | null; sandbox: boolean; allow_subdomains: boolean; reply_tracking: boolean; inbound: { mode: "catch_all" | "routes" }; branding: { name: string | null; logo_url: string | null; primary_color: string | null; support_url: string | null }; retention: { messages_days: number; bodies_days: number; inbound_days: number; webhook_deliveries_days: number; events_days: number }; emit_machine_events: boolean; locale: string; timezone: string; quiet_hours: Components["QuietHours"] | null; frequency_cap: Components["FrequencyCap"] | null; auto_link_users: boolean }
   SetupResult: { session: Components["Session"]; account: Components["Account"]; project: Components["Project"]; api_key: Components["ApiKeyWithSecret"] }

@@ -116,7 +116,7 @@ function changeRoutes({ store }: InboxParts): AnyRoute[] {
     route({
       ...projectRow("DELETE", ONE, "inbox:send"),
       summary: "Delete an inbox message",
-      description: "It is gone from the inbox, too.",
+      description: "Belfry tells the open sockets of its subscriber.",
       response: Deleted,
       handle: async ({ project_id, params: { inbox_id } }) => {
         await store.tx((tx) => inbox.remove(tx, { project_id }, inbox_id, namedByMessages))
@@ -128,7 +128,11 @@ function changeRoutes({ store }: InboxParts): AnyRoute[] {
 
 const InboxSent = t.Object(
   {
-    id: maybe(id("Of the message to one recipient, null where it is skipped; else of the send.")),
+    id: maybe(
+      id(
+        "For one recipient the id of the message, null where it is skipped. For several, the id of the send.",
+      ),
+    ),
     status: word(["created"]),
     messages: t.Array(t.Object({ id: id(), subscriber_id: id() }, { title: "SentInboxMessage" })),
     skipped: count(0, "Recipients whose preferences exclude the message."),

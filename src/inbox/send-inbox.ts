@@ -73,7 +73,7 @@ async function holdLimits(tx: Tx, caller: Caller): Promise<void> {
   await limitsForUpdate(tx, [allowanceOf(caller, IN_APP)], [bucket])
 }
 
-/** The notes whose recipients may get them. One who was removed meanwhile gets nothing. */
+/** The notes whose recipients may get them. A recipient that was removed meanwhile gets nothing. */
 async function allowedOf(
   tx: Tx,
   { project_id, project_settings: settings }: Caller,

@@ -77,6 +77,14 @@ export const ROWS: Record<string, Row> = {
   "GET /password-reset/{token}": plain,
   "POST /password-reset/{token}": plain,
 
+  "GET /v1/inbox": plain,
+  "POST /v1/inbox": {
+    body: ({ subscriber_id }) => ({ subscriber_id, title: "Ding" }),
+    inBody: ["subscriber_id"],
+  },
+  "GET /v1/inbox/stats": plain,
+  "GET /v1/inbox/{inbox_id}": plain,
+  "DELETE /v1/inbox/{inbox_id}": plain,
   "POST /v1/subscriber-inbox/token": {
     body: ({ subscriber_id }) => ({ subscriber_id }),
     inBody: ["subscriber_id"],
