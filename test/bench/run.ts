@@ -23,6 +23,7 @@ import { fairness } from "./fairness"
 import { fanOut } from "./fan-out"
 import { growth } from "./growth"
 import { inbound } from "./inbound"
+import { inbox } from "./inbox"
 import { jobs } from "./jobs"
 import { limits } from "./limits"
 import { monitor } from "./monitor"
@@ -69,6 +70,7 @@ const after = [
   retention,
   backup,
   fanOut,
+  inbox,
 ]
 const benches: Bench[] = [...mail, ...smtp, ...after]
 

@@ -72,6 +72,7 @@ const modules = {
   spf: "python3-spf",
   authheaders: "python3-authheaders",
   nacl: "python3-nacl",
+  websockets: "python3-websockets",
 } as const
 
 /** Debian's own Python: the packages belong to no other. */

@@ -130,4 +130,10 @@ export const sizes = {
   changed_bytes: full ? 1 : 21,
   /** Of the steps of a rotation, every so manieth one is killed. */
   rotation_steps: full ? 1 : 6,
+  /** Subscribers whose inbox two foreign clients follow, changes of them, and kills of their server. */
+  inbox_people: full ? 50 : 6,
+  inbox_changes: full ? 5_000 : 300,
+  inbox_kills: full ? 4 : 1,
+  /** Whether the same is done on two nodes. */
+  inbox_nodes: full,
 }
