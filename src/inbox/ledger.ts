@@ -156,6 +156,7 @@ export class InboxLedger {
   /** Writes everything. Followers are told after the commit. */
   async close(): Promise<void> {
     const tx = this.#tx
+    if (this.#changes.length === 0) return
     await insertEntries(tx, this.#fresh)
     await updateEntries(tx, [...this.#changed.values()])
     if (this.#gone.length > 0) {
