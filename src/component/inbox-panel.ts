@@ -78,6 +78,10 @@ export class InboxPanel {
     return !this.#parts.is_popover || this.element.matches(":popover-open")
   }
 
+  get #is_reached(): boolean {
+    return !["offline", "ended"].includes(this.#parts.client.state)
+  }
+
   /** The list loads until the promise has ended. */
   load(loading: Promise<unknown>): void {
     this.#is_loading = true
@@ -120,8 +124,7 @@ export class InboxPanel {
     this.#updateNote()
     this.#list.update(messages)
     this.#quiet.hidden = messages.length > 0
-    const is_known = client.state === "live" || client.state === "polling"
-    this.#quiet.textContent = is_known ? words.empty[filter] : ""
+    this.#quiet.textContent = this.#is_reached ? words.empty[filter] : ""
     if (this.#is_loading) this.#quiet.textContent = words.loading
     this.#more.hidden = !client.hasMore
     this.#see()
@@ -264,7 +267,7 @@ export class InboxPanel {
     const is_shown = this.is_open && document.visibilityState === "visible"
     const is_new = unseen > 0 && unseen !== this.#marked_seen
     if (unseen === 0) this.#marked_seen = 0
-    if (!is_shown || !is_new || !["live", "polling"].includes(client.state)) return
+    if (!is_shown || !is_new || !this.#is_reached) return
     this.#marked_seen = unseen
     client.mark("*", "seen").catch(() => {})
   }

@@ -96,7 +96,9 @@ export class InboxRequests {
     const headers: Record<string, string> = { authorization: `Bearer ${token}` }
     if (body) headers["content-type"] = "application/json"
     const signal = AbortSignal.timeout(LONGEST_MS)
-    const init = { method, headers, signal, ...(body && { body: JSON.stringify(body) }) }
+    // A message that leads elsewhere is read, although the page is left at once.
+    const keepalive = method !== "GET"
+    const init = { method, headers, signal, keepalive, ...(body && { body: JSON.stringify(body) }) }
     try {
       return await fetch(`${this.#url}${PATH}${path}`, { credentials: "omit", ...init })
     } catch {
