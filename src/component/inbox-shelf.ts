@@ -201,11 +201,10 @@ function weightOf(message: InboxMessage | undefined) {
   return { unread: message.read_at ? 0 : 1, unseen: message.seen_at ? 0 : 1, total: 1 }
 }
 
-/** Whether a change of many is about a message. What is archived or snoozed stays as it is. */
+/** Whether a change of many is about a message. */
 export const isWithin =
   ({ category, before, read_only }: Bulk) =>
   (message: InboxMessage): boolean =>
-    isInSight(message) &&
     (!category || message.category === category) &&
     (!before || message.created_at < before) &&
     (!read_only || message.read_at !== null)

@@ -16,6 +16,8 @@ export class FakeInbox {
   /** `METHOD /path` of each request, and `auth <after_seq>` of each sign-in. */
   readonly asked: string[] = []
   readonly tokens = new Set(["first"])
+  /** What it serves beside the inbox, by path. */
+  readonly files = new Map<string, { type: string; body: string }>()
   /** Called before each request; what it gives is the answer. */
   refuse: (name: string) => number | undefined = () => undefined
   /** The close code of each new socket; undefined: it opens. */
@@ -23,12 +25,16 @@ export class FakeInbox {
   /** Frames before the socket is cut without a word. */
   cut_after = Number.POSITIVE_INFINITY
   is_resync = false
+  /** Seconds between the pings that it promises, and never sends. */
+  heartbeat = 25
   #ids = 0
   readonly #server = Bun.serve<Line>({
     port: 0,
     hostname: "127.0.0.1",
     fetch: (request, server) => {
       const { pathname } = new URL(request.url)
+      const file = this.files.get(pathname)
+      if (file) return new Response(file.body, { headers: { "content-type": file.type } })
       if (!pathname.endsWith("/ws")) return this.#answer(request)
       return server.upgrade(request, { data: {} }) ? undefined : new Response(null, { status: 400 })
     },
@@ -123,6 +129,7 @@ export class FakeInbox {
     if (type === "ping") this.#send(socket, { type: "pong" })
     if (type === "refresh") this.asked.push(`refresh ${token}`)
     if (type !== "auth") return
+    socket.data.token = token ?? ""
     this.asked.push(`auth ${after_seq}`)
     const code = this.tokens.has(token ?? "") ? this.closing() : 4401
     if (code === undefined) this.#welcome(socket, after_seq)
@@ -131,7 +138,12 @@ export class FakeInbox {
 
   #welcome(socket: ServerWebSocket<Line>, after_seq: number | undefined): void {
     this.sockets.add(socket)
-    const ready = { type: "ready", last_seq: this.seq, counts: this.counts(), heartbeat: 25 }
+    const ready = {
+      type: "ready",
+      last_seq: this.seq,
+      counts: this.counts(),
+      heartbeat: this.heartbeat,
+    }
     this.#send(socket, ready)
     if (this.is_resync) this.#send(socket, { type: "resync" })
     else if (after_seq !== undefined)

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test"
+import { afterEach, beforeEach, describe, expect, mock, spyOn, test } from "bun:test"
 import { InboxClient } from "../../src/component/inbox-client"
 import type { InboxMessage } from "../../src/component/inbox-message"
 import { FakeInbox } from "./fake-inbox"
@@ -17,6 +17,7 @@ beforeEach(() => {
 afterEach(async () => {
   for (const one of clients.splice(0)) one.stop()
   await server.stop()
+  mock.restore()
 })
 
 function follower(token: string | (() => string) = "first"): InboxClient {
@@ -137,6 +138,15 @@ describe("the connection", () => {
     server.create({ category: "other" })
     await until(() => client.counts.total === 2)
     expect(client.messages.length).toBe(1)
+  })
+
+  test("a line on which nothing is said is replaced", async () => {
+    server.heartbeat = 0.01
+    await client.start()
+    await live()
+    while (server.asked.filter((name) => name.startsWith("auth")).length < 2) await Bun.sleep(1)
+    server.heartbeat = 25
+    await live()
   })
 })
 
