@@ -128,7 +128,8 @@ describe("a merge", () => {
     await addNote(service, project, into.id, { category: "billing" })
     const ids = await fill(project, from.id)
     const [unread = "", read = ""] = ids
-    const events = async () => (await project.get("/v1/events?types=inbox.created")).body.data.length
+    const events = async () =>
+      (await project.get("/v1/events?types=inbox.created")).body.data.length
     const before = await events()
 
     const told = await heard(project, () =>
