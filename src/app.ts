@@ -19,8 +19,10 @@ import { type SessionParts, sessionRoutes } from "./identity/session-routes"
 import type { Sessions } from "./identity/sessions"
 import { type UserParts, userRoutes } from "./identity/user-routes"
 import { type InboundParts, inboundEmailRoutes } from "./inbound/routes"
+import type { InboxSocketParts } from "./inbox/inbox-socket"
 import type { InboxTokens } from "./inbox/inbox-tokens"
 import { type InboxParts, inboxRoutes } from "./inbox/routes"
+import { inboxSocketRoutes } from "./inbox/socket-routes"
 import { inboxTokenRoutes } from "./inbox/token-routes"
 import { longJobRoutes, type QueueControlParts, queueControlRoutes } from "./jobs/routes"
 import { type MailboxParts, mailboxRoutes } from "./mailbox/routes"
@@ -66,6 +68,7 @@ export interface AppParts
     EmailParts,
     InboundParts,
     Omit<InboxParts, "rules">,
+    Omit<InboxSocketParts, "inbox_tokens" | "limits">,
     InvitationParts,
     MailboxParts,
     PageSessionParts,
@@ -130,6 +133,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...publishRoutes(parts, PUBLISH_CONTENTS),
     ...inboxRoutes(parts),
     ...inboxTokenRoutes(parts),
+    ...inboxSocketRoutes(parts),
     ...keySetRoutes(parts),
     ...consentRoutes(parts),
     ...subscriberDataRoutes(parts),

@@ -19,6 +19,7 @@ import { Cursors } from "./http/page"
 import { RateLimits } from "./http/rate-limits"
 import { ServerHealth, type Vitals } from "./http/server-health"
 import { inboundHandlers } from "./inbound/inbound-server"
+import { InboxHub } from "./inbox/inbox-hub"
 import { InboxTokens } from "./inbox/inbox-tokens"
 import { countJobs } from "./jobs/counts"
 import type { EveryRow } from "./jobs/every"
@@ -142,6 +143,7 @@ export async function compose(
     cursors: new Cursors(secrets),
     backups,
     inbox_tokens: new InboxTokens({ store, secrets, base_url }),
+    inbox_hub: new InboxHub(store),
     ...sessionParts({ store, secrets, data_dir, sign_up, base_url }),
     ...{ sms_rules: texts.rules, mail, rules, planners, domains, queues: pauses },
     ...{ open_providers, providers, disk },
@@ -188,9 +190,9 @@ async function startAround(
   { store, parts, pauses, node, nightly }: AroundLoops,
   undo: (() => unknown)[],
 ): Promise<void> {
-  const { meter, requests, hits, watching } = parts
+  const { meter, requests, hits, watching, inbox_hub } = parts
   undo.push(() => Promise.all([meter.flush(), requests.flush(), hits.flush()]))
-  undo.push(watching.start(), assessAfterTrouble(store), nightly.stop)
+  undo.push(watching.start(), inbox_hub.start(), assessAfterTrouble(store), nightly.stop)
   nightly.begin()
   await pauses.load()
   await node.join()

@@ -15,6 +15,7 @@ import { passwordForgotten, sendReset } from "./identity/password-recovery"
 import type { ConsoleMail } from "./identity/system-mail"
 import { inboundProcess } from "./inbound/arrived-mail"
 import { type ProcessParts, processInbound } from "./inbound/process"
+import type { InboxHub } from "./inbox/inbox-hub"
 import { inboxMarked, markRest } from "./inbox/mark-all"
 import { inboxRemoved, removeInbox } from "./inbox/removed-inbox"
 import { wakeInboxes } from "./inbox/waking"
@@ -162,6 +163,7 @@ interface RecurringParts {
   node: WorkNode
   queues: QueuePauses
   watching: MessageWatchers
+  inbox_hub: InboxHub
   requests: RequestLog
   hits: Hits
   meter: Meter
@@ -174,7 +176,7 @@ const MINUTE = 60 * SECOND
 /** Everything that comes again and again in a running server. Nothing else has a timer of its own. */
 export function recurringWork(parts: RecurringParts): EveryRow[] {
   const { store, settings, secrets, node, queues, watching, requests, hits, meter } = parts
-  const { disk, nightly } = parts
+  const { disk, nightly, inbox_hub } = parts
   const own = (name: string, every_ms: number, run: EveryRow["run"]): EveryRow => ({
     ...{ name, every_ms, run },
     by: "node",
@@ -186,6 +188,7 @@ export function recurringWork(parts: RecurringParts): EveryRow[] {
   const between_nodes = [
     own("life sign", BEAT_MILLISECONDS, () => node.beat([messageRows, deliveryRows, jobRows])),
     own("watched projects", 10 * SECOND, watching.wantAgain),
+    own("inboxes of other nodes", SECOND, () => inbox_hub.poll()),
     own("master key of other nodes", 5 * SECOND, masterKeyFollower({ store, secrets })),
   ]
   const { path } = store.file ?? {}
@@ -193,6 +196,7 @@ export function recurringWork(parts: RecurringParts): EveryRow[] {
   return [
     ...(missed ? [own("database file", SECOND, missed)] : []),
     ...(store.isAlone ? [] : between_nodes),
+    own("subscribers with a socket", 2 * SECOND, () => inbox_hub.look()),
     own("paused queues", SECOND, () => queues.follow()),
     own("request log", SECOND / 2, requests.writeRipe),
     own("openings and clicks", SECOND / 2, hits.writeRipe),

@@ -35,7 +35,7 @@ export function corsHeaders(
   }
 }
 
-const isAllowed = (origin: string, allowed: AllowedOrigins) =>
+export const isAllowed = (origin: string, allowed: AllowedOrigins) =>
   allowed === "any" || allowed.includes(origin)
 
 /** What a page may read of an answer, beside what any page may. */

@@ -36,14 +36,15 @@ const FILES: Record<string, string> = { "*/*": "file", "message/rfc822": "mail.e
 export function curlExample(request: ExampleRequest) {
   const { method, path, credential, body, socket } = request
   const file = savedAs(request)
+  const proof = credential
+    ? [`-H "${credential.header}: ${credential.prefix}$${credential.variable}"`]
+    : []
   if (socket !== undefined) {
-    return `websocat -H "X-API-Key: $BELFRY_API_KEY" --protocol ${socket} "$BELFRY_WS_URL${path}"`
+    return ["websocat", ...proof, `--protocol ${socket} "$BELFRY_WS_URL${path}"`].join(" ")
   }
   const parts = [
     `curl -sS ${method === "GET" ? "" : `-X ${method} `}"$BELFRY_URL${path}"`,
-    ...(credential
-      ? [`-H "${credential.header}: ${credential.prefix}$${credential.variable}"`]
-      : []),
+    ...proof,
     ...(file === undefined ? [] : [`-L -o ${file}`]),
     ...(body === undefined ? [] : ['-H "Content-Type: application/json"', `-d ${quoted(body)}`]),
   ]

@@ -185,6 +185,7 @@ class RequestHandler {
   /** Hands the connection over, to be closed when its credential ends. */
   #switch(state: State, { conversation }: Upgrade, server: Upgrader | null): Response {
     const { route, request, caller, id } = state
+    const is_known = caller !== undefined && caller.kind !== "none"
     this.#sockets.open({
       request,
       server,
@@ -192,7 +193,7 @@ class RequestHandler {
       project_id: caller?.project_id ?? "",
       headers: { ...headersOf(state), "x-request-id": id },
       conversation,
-      stillAdmitted: () => this.#guard.stillAdmits(state),
+      stillAdmitted: is_known ? () => this.#guard.stillAdmits(state) : undefined,
     })
     return new Response(null, { status: 101 }) // the runtime has answered the upgrade itself
   }

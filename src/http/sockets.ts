@@ -36,6 +36,7 @@ const CLOSE = {
   slow: [1013, "the receiver is too slow"],
   bad_frame: [4400, "the frame is not valid in this protocol"],
   unauthorized: [4401, "the credential is not valid any more"],
+  forbidden: [4403, "the origin or the subscriber is not admitted"],
   silent: [4408, "the client sent no pong"],
   too_many: [4429, "the client has too many connections or frames"],
 } as const
@@ -43,7 +44,7 @@ const CLOSE = {
 const PING = JSON.stringify({ type: "ping" })
 const PONG = JSON.stringify({ type: "pong" })
 
-type SocketFrame = Record<string, unknown>
+export type SocketFrame = Record<string, unknown>
 
 /** What one feature says and hears on a connection of its own. */
 export interface Conversation {
@@ -54,6 +55,10 @@ export interface Conversation {
    * that does not belong here. Without this function every frame is bad.
    */
   hear?(frame: SocketFrame): "expected" | "extra" | "bad"
+  /** Runs at each check of the connection, for what the conversation knows without asking. */
+  look?(): void
+  /** The connection is over, or about to be. */
+  gone?(): void
 }
 
 /** A handler's answer that turns its request into a connection. */
@@ -73,9 +78,10 @@ export interface Upgrader {
 
 interface SocketOptions {
   conversation: Conversation
+  /** Empty where no caller is known yet: the conversation then counts the connections, and admits them. */
   project_id: string
   /** Whether the credential would still be let in. */
-  stillAdmitted: () => Promise<boolean>
+  stillAdmitted?: (() => Promise<boolean>) | undefined
 }
 
 interface Opening extends SocketOptions {
@@ -97,12 +103,12 @@ export class Sockets {
 
   /** Throws 422 where the request asks for no connection of this protocol. */
   open({ request, server, protocol, headers, ...options }: Opening): void {
-    const socket = new Socket(options, this.#times, () => this.#forget(socket))
+    const socket = new Socket(options, this.#times, this)
     if (server) socket.peer = peerOf(request, server)
     this.#join(socket)
     const answer = { ...headers, "sec-websocket-protocol": protocol }
     if (server?.upgrade(request, { data: socket, headers: answer })) return
-    this.#forget(socket)
+    this.forget(socket)
     refuseUpgrade("upgrade_required", PLAIN)
   }
 
@@ -110,13 +116,13 @@ export class Sockets {
     const all = this.#projects.get(socket.project_id) ?? new Set()
     this.#projects.set(socket.project_id, all.add(socket))
     const [oldest] = all
-    if (all.size > SOCKETS_PER_PROJECT) oldest?.close("too_many")
+    if (socket.project_id && all.size > SOCKETS_PER_PROJECT) oldest?.close("too_many")
     this.#timer ??= setInterval(() => {
       for (const some of this.#projects.values()) for (const one of [...some]) one.check()
     }, this.#times.look_ms)
   }
 
-  #forget(socket: Socket) {
+  forget(socket: Socket) {
     const all = this.#projects.get(socket.project_id)
     all?.delete(socket)
     if (all?.size === 0) this.#projects.delete(socket.project_id)
@@ -160,13 +166,17 @@ const PLAIN = "This route is a WebSocket. Connect with a WebSocket client."
 const refuseUpgrade = (reason: string, message: string): never =>
   fail("validation_error", message, { reason })
 
-/** One open WebSocket. Its memory is bounded: a client that does not read is closed, never waited for. */
+/**
+ * One open WebSocket. Its memory is bounded: a client that does not read is closed, never waited for. There may be
+ * thousands of them, so each is small.
+ */
 export class Socket {
   peer: string | undefined
+  is_over = false
   readonly #options: SocketOptions
   readonly #times: Required<SocketTimes>
-  readonly #onGone: () => void
-  readonly #closed = new AbortController()
+  readonly #all: Pick<Sockets, "forget">
+  #closed: AbortController | undefined
   #wire: ServerWebSocket<Socket> | undefined
   #room: PromiseWithResolvers<void> | undefined
   #stuck_at = Number.POSITIVE_INFINITY
@@ -175,10 +185,10 @@ export class Socket {
   #second = 0
   #frames = 0
 
-  constructor(options: SocketOptions, times: Required<SocketTimes>, onGone: () => void) {
+  constructor(options: SocketOptions, times: Required<SocketTimes>, all: Pick<Sockets, "forget">) {
     this.#options = options
     this.#times = times
-    this.#onGone = onGone
+    this.#all = all
   }
 
   get project_id(): string {
@@ -187,6 +197,8 @@ export class Socket {
 
   /** Aborted when the connection is over, or about to be. */
   get closed(): AbortSignal {
+    this.#closed ??= new AbortController()
+    if (this.is_over) this.#closed.abort()
     return this.#closed.signal
   }
 
@@ -197,7 +209,7 @@ export class Socket {
 
   /** As `send`, for frames that are text already, in their order and in few writes. */
   async sendAll(frames: readonly string[]): Promise<void> {
-    for (let sent = 0; sent < frames.length && !this.closed.aborted; ) {
+    for (let sent = 0; sent < frames.length && !this.is_over; ) {
       await this.#room?.promise
       sent += this.#writeAll(frames.slice(sent), () => this.#room === undefined)
     }
@@ -221,7 +233,7 @@ export class Socket {
 
   #write(frame: string) {
     const wire = this.#wire
-    if (!wire || this.closed.aborted) return
+    if (!wire || this.is_over) return
     if (wire.getBufferedAmount() > MOST_BUFFERED_BYTES) return this.close("slow")
     const sent = wire.send(frame)
     if (sent === 0) return this.close("slow")
@@ -231,7 +243,7 @@ export class Socket {
   }
 
   close(why: keyof typeof CLOSE) {
-    if (this.closed.aborted) return
+    if (this.is_over) return
     this.gone()
     const wire = this.#wire
     const [code, reason] = CLOSE[why]
@@ -251,7 +263,8 @@ export class Socket {
       this.pushAll([PING])
       this.#wire?.ping() // every browser answers this one by itself
     }
-    this.#options.stillAdmitted().then(
+    this.#options.conversation.look?.()
+    this.#options.stillAdmitted?.().then(
       (admitted) => void (admitted || this.close("unauthorized")),
       (error) => log.debug("the credential of a WebSocket could not be checked", { error }),
     )
@@ -288,10 +301,12 @@ export class Socket {
   }
 
   gone() {
-    if (this.closed.aborted) return
-    this.#closed.abort()
+    if (this.is_over) return
+    this.is_over = true
+    this.#closed?.abort()
     this.drained()
-    this.#onGone()
+    this.#options.conversation.gone?.()
+    this.#all.forget(this)
   }
 
   #count() {

@@ -5,8 +5,14 @@ import type { Secrets } from "../core/secrets"
 import { isoFrom, millis } from "../core/time"
 import type { SubscriberTokens, TokenBearer } from "../http/guard"
 import { refuse } from "../identity/authenticate"
-import { accountFacts, type Caller, nobody, withDefaults } from "../identity/caller"
-import { accounts, projects } from "../identity/tables"
+import {
+  type AllowedOrigins,
+  accountFacts,
+  type Caller,
+  nobody,
+  withDefaults,
+} from "../identity/caller"
+import { accounts, type ProjectSettings, projects } from "../identity/tables"
 import { unprovenParts, verifyToken } from "../lib/signed-token"
 import { LONGEST_TOKEN_SECONDS, provingKey, signerOf } from "../signing-keys/signing-keys"
 import { prepared } from "../store/statements"
@@ -18,6 +24,14 @@ export const LONGEST_SECONDS = LONGEST_TOKEN_SECONDS
 
 const AUDIENCE = "inbox"
 const TYPE = "inbox+jwt"
+
+/** Whose token it is, and until when. */
+export interface ProvenToken {
+  project_id: string
+  subscriber_id: string
+  ends_at: string
+  is_over: boolean
+}
 
 interface InboxTokenParts {
   store: Store
@@ -60,20 +74,28 @@ export class InboxTokens implements SubscriberTokens {
     return unprovenParts(token)?.iss.startsWith(this.#issuers()) ?? false
   }
 
-  async identify(token: string, ip: string): Promise<TokenBearer> {
-    const { store } = this.#parts
+  /**
+   * What a token proves, also one that is over. Nothing is known of the subscriber yet. Throws 401 for a token that is
+   * not of this server's making.
+   */
+  async prove(token: string): Promise<ProvenToken> {
     const { iss = "", kid = "" } = unprovenParts(token) ?? {}
     const project_id = iss.slice(this.#issuers().length)
-    if (!isUuid(project_id)) return refuse()
-    const key = await provingKey(store.read, project_id, kid)
+    if (!this.isOwn(token) || !isUuid(project_id)) return refuse()
+    const key = await provingKey(this.#parts.store.read, project_id, kid)
     if (!key) return refuse()
     const rules = { issuer: iss, audience: AUDIENCE, type: TYPE, claims: ["sub"] }
     const verifying = verifyToken(token, key, { ...rules, at: new Date(millis()) })
     const { sub, exp, is_over } = await verifying.then(asLive, asOver)
     if (sub === undefined || !isUuid(sub)) return refuse()
-    const [row] = await findBearer(store.read, { project_id, subscriber_id: sub })
+    return { project_id, subscriber_id: sub, ends_at: isoFrom(exp * 1000), is_over }
+  }
+
+  async identify(token: string, ip: string): Promise<TokenBearer> {
+    const { is_over, ends_at, ...bearer } = await this.prove(token)
+    const [row] = await findBearer(this.#parts.store.read, bearer)
     if (!row || !isAlive(row)) return refuse()
-    const caller = callerOf(row, ip, isoFrom(exp * 1000))
+    const caller = callerOf(row, ip, ends_at)
     const is_let_in = !is_over && row.subscriber !== null && row.subscriber.status !== "blocked"
     return { allowed_origins: caller.allowed_origins ?? [], caller: is_let_in ? caller : undefined }
   }
@@ -90,10 +112,21 @@ const asLive = ({ sub, exp = 0 }: JWTPayload) => ({ sub, exp, is_over: false })
 const asOver = (error: unknown) =>
   error instanceof errors.JWTExpired ? { sub: error.payload.sub, exp: 0, is_over: true } : refuse()
 
+/** An empty list admits the pages of every origin. */
+export function originsOf(settings: Partial<ProjectSettings>): AllowedOrigins {
+  const { allowed_origins } = withDefaults(settings)
+  return allowed_origins.length > 0 ? allowed_origins : "any"
+}
+
 type BearerRow = Awaited<ReturnType<typeof findBearer>>[number]
 
+interface LifeSigns {
+  project: Pick<BearerRow["project"], "status" | "hidden">
+  account: Pick<BearerRow["account"], "deleting_at">
+}
+
 /** Tokens stop at once when their project or account is being deleted. */
-const isAlive = ({ project, account }: BearerRow) =>
+export const isAlive = ({ project, account }: LifeSigns) =>
   project.status === "active" && account.deleting_at === null && !project.hidden
 
 function callerOf(
@@ -102,7 +135,6 @@ function callerOf(
   expires_at: string,
 ): Caller {
   const project_settings = withDefaults(project.settings)
-  const { allowed_origins } = project_settings
   return {
     ...nobody(ip),
     ...accountFacts(account),
@@ -110,7 +142,7 @@ function callerOf(
     subscriber_id: subscriber?.id ?? null,
     project_id: project.id,
     expires_at,
-    allowed_origins: allowed_origins.length > 0 ? allowed_origins : "any",
+    allowed_origins: originsOf(project.settings),
     project_settings,
   }
 }

@@ -167,10 +167,11 @@ export async function testService(options: ServiceOptions = {}) {
     ...(options.body_time && { body_time: options.body_time }),
     ...(options.socket_times && { socket_times: options.socket_times }),
   })
-  const { health, watching, open_providers } = parts
+  const { health, watching, inbox_hub, open_providers } = parts
   const loop = composed.loops.at(-1)
   if (!loop) throw new Error("there is no loop of webhooks")
   const unwatch = watching.start()
+  const unfollow = inbox_hub.start()
   const app = watched(createApp(parts) as unknown as Elysia)
   const stops: (() => Promise<void> | void)[] = []
 
@@ -195,7 +196,7 @@ export async function testService(options: ServiceOptions = {}) {
       return listener
     },
     async [Symbol.asyncDispose]() {
-      for (const stop of [...stops, unwatch]) await stop()
+      for (const stop of [...stops, unwatch, unfollow]) await stop()
       for (const each of composed.loops) await each.stop(0)
       await composed.close()
       await open_providers.close()

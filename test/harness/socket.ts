@@ -12,6 +12,7 @@ export interface TestSocket extends Disposable {
   protocol: string
   /** The first frame, past or to come, that `match` accepts. */
   next(match: (frame: Frame) => boolean): Promise<Frame>
+  /** A text leaves as it is, and bytes as a binary frame. */
   send(frame: unknown): void
   /** Breaks the connection without a goodbye. */
   cut(): void
@@ -24,16 +25,19 @@ export interface Dial {
   token?: string
   protocols?: string[]
   headers?: Record<string, string>
+  /** In place of the stream of events. */
+  path?: string
 }
 
-/** Opens `/v1/events/stream` of a server. Rejects where the upgrade is refused. */
+/** Opens `/v1/events/stream` of a server, or another socket. Rejects where the upgrade is refused. */
 export async function dial(url: string, query = "", given: Dial = {}): Promise<TestSocket> {
   const { key, token, protocols = ["svc.events.v1"], headers } = given
+  const { path = "/v1/events/stream" } = given
   const proof = {
     ...(key && { "x-api-key": key }),
     ...(token && { authorization: `Bearer ${token}` }),
   }
-  const address = `${url.replace("http", "ws")}/v1/events/stream${query}`
+  const address = `${url.replace("http", "ws")}${path}${query}`
   const options = { protocols, headers: { ...proof, ...headers } }
   const socket = new WebSocket(address, options as unknown as string[])
   const frames: Frame[] = []
@@ -54,7 +58,10 @@ export async function dial(url: string, query = "", given: Dial = {}): Promise<T
     frames,
     protocol: socket.protocol,
     next: (match) => firstOf(frames, waiting, match),
-    send: (frame) => socket.send(typeof frame === "string" ? frame : JSON.stringify(frame)),
+    send: (frame) => {
+      const is_raw = typeof frame === "string" || frame instanceof Uint8Array
+      socket.send(is_raw ? (frame as string) : JSON.stringify(frame))
+    },
     cut: () => socket.terminate(),
     closed,
     [Symbol.dispose]: () => socket.close(),

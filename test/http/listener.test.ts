@@ -26,7 +26,7 @@ test("who reads the goodbye late still finds all that was before it", async () =
   const app = new Elysia().get("/", ({ request, server }) => {
     const options = { conversation: talkative, project_id: "", stillAdmitted: async () => true }
     const times = { ...SOCKET_TIMES, parting_ms: 60_000 }
-    server?.upgrade(request, { data: new Socket(options, times, () => {}) })
+    server?.upgrade(request, { data: new Socket(options, times, { forget() {} }) })
   })
   const listener = listen(app as unknown as Elysia, {
     host: "127.0.0.1",

@@ -85,6 +85,7 @@ export const ROWS: Record<string, Row> = {
   "GET /v1/inbox/stats": plain,
   "GET /v1/inbox/{inbox_id}": plain,
   "DELETE /v1/inbox/{inbox_id}": plain,
+  "GET /v1/subscriber-inbox/ws": plain,
   "POST /v1/subscriber-inbox/token": {
     body: ({ subscriber_id }) => ({ subscriber_id }),
     inBody: ["subscriber_id"],

@@ -41,10 +41,8 @@ const isJson = ({ produces }: ExampleRequest) => produces === "application/json"
 /** For Bun, Deno and Node 18 or newer. */
 function typescriptExample(request: ExampleRequest): string {
   const { method, path, credential, body } = request
-  const value = credential && `process.env.${credential.variable}`
-  const header = credential?.prefix ? `\`${credential.prefix}\${${value}}\`` : `${value} ?? ""`
   const headers = [
-    ...(credential ? [`    "${credential.header}": ${header},`] : []),
+    ...(credential ? [`    ${typescriptProof(credential)},`] : []),
     ...(body === undefined ? [] : ['    "Content-Type": "application/json",']),
   ]
   const options = [
@@ -66,10 +64,18 @@ if (response.ok) await writeFile("${file}", new Uint8Array(await response.arrayB
 else console.log(response.status, await response.text())`
 }
 
+/** The header of a credential, from the environment. */
+function typescriptProof({ header, prefix, variable }: Credential): string {
+  const value = `process.env.${variable}`
+  return `"${header}": ${prefix ? `\`${prefix}\${${value}}\`` : `${value} ?? ""`}`
+}
+
+type Credential = NonNullable<ExampleRequest["credential"]>
+
 /** For Bun and Node 22 or newer, whose WebSocket sends headers. */
-const socketExample = ({ path, socket }: ExampleRequest) =>
+const socketExample = ({ path, socket, credential }: ExampleRequest) =>
   `const url = \`\${process.env.BELFRY_URL}${path}\`.replace("http", "ws")
-const headers = { "X-API-Key": process.env.BELFRY_API_KEY ?? "" }
+const headers = { ${credential ? typescriptProof(credential) : ""} }
 const socket = new WebSocket(url, { protocols: "${socket}", headers })
 socket.onmessage = ({ data }) => console.log(data)
 socket.onclose = ({ code, reason }) => console.log(code, reason)`
