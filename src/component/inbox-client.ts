@@ -282,12 +282,15 @@ export class InboxClient extends EventTarget {
     const seq = seqOf(frame)
     for (const early of this.#early) early.push(frame)
     const is_new = this.#seq !== undefined && seq > this.#seq
-    if (is_new && !this.#shelf.tally(frame)) this.#recount()
-    this.#shelf.apply(frame)
+    const is_known = this.#shelf.apply(frame)
     if (!is_new) return
     this.#seq = seq
-    if (frame.type !== "message.created") return
-    const { message } = frame
+    if (frame.type === "message.created") this.#welcome(frame.message)
+    else if (!is_known && frame.type !== "messages.seen") this.#recount()
+  }
+
+  #welcome(message: InboxMessage): void {
+    this.#shelf.countUnread(message, 1)
     if (message.id > (this.#newest ?? "")) this.#newest = message.id
     this.#changed()
     this.#tell("message", { message })
@@ -299,7 +302,7 @@ export class InboxClient extends EventTarget {
     this.#load({ is_position: true }).catch(() => {})
   }
 
-  /** Asks for what no frame tells: soon, and once for many frames. */
+  /** Asks for the counts by category, which no frame tells: soon, and once for many changes. */
   #recount(): void {
     this.#counting ??= setTimeout(
       async () => {
@@ -357,13 +360,11 @@ export class InboxClient extends EventTarget {
 
   #report(error: unknown): void {
     const { status = 0, code = "failed", message = String(error) } = error as Partial<InboxProblem>
-    if (status === 401 || status === 403) this.#end()
+    if (status === 401 || status === 403) {
+      this.#leave()
+      this.#turn("ended")
+    }
     this.#tell("problem", { code, message })
-  }
-
-  #end(): void {
-    this.#leave()
-    this.#turn("ended")
   }
 
   #leave(): void {

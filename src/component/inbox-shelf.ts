@@ -68,37 +68,21 @@ export class InboxShelf {
     this.counts = withoutNone({ ...this.counts, ...counts })
   }
 
-  /**
-   * Counts a frame that was not applied yet by category, which frames do not tell. False where it is about messages
-   * that are not loaded.
-   */
-  tally(frame: ChangeFrame): boolean {
+  /** Counts an unread message by category, which no frame tells. */
+  countUnread(message: InboxMessage | undefined, by: 1 | -1): void {
+    const name = message?.category
+    if (!name || weightOf(message).unread === 0) return
     const { by_category } = this.counts
-    if ("upto_seq" in frame) {
-      const { type, category, before } = frame
-      if (type === "messages.seen") return true
-      if (type !== "messages.read" || before) return false
-      this.count({ by_category: category ? { ...by_category, [category]: 0 } : {} })
-      return true
-    }
-    const known = this.#told.get("id" in frame ? frame.id : frame.message.id)
-    if (!known && frame.type !== "message.created") return false
-    const counts = { ...by_category }
-    const add = (message: InboxMessage | undefined, by: number) => {
-      const { unread } = weightOf(message)
-      if (message?.category && unread)
-        counts[message.category] = (counts[message.category] ?? 0) + by
-    }
-    add(known, -1)
-    add("message" in frame ? frame.message : undefined, 1)
-    this.count({ by_category: counts })
-    return true
+    const changes = { by_category: { ...by_category, [name]: (by_category[name] ?? 0) + by } }
+    this.counts = withoutNone({ ...this.counts, ...changes })
   }
 
-  /** Applies a frame; a second time it changes nothing. */
-  apply(frame: ChangeFrame): void {
+  /** Applies a frame; a second time it changes nothing. False where messages are concerned that are not loaded. */
+  apply(frame: ChangeFrame): boolean {
+    const id = "message" in frame ? frame.message.id : "id" in frame ? frame.id : ""
+    const is_known = this.#told.has(id)
     if ("message" in frame) this.#put(frame.message)
-    else if ("id" in frame) this.#told.delete(frame.id)
+    else if ("id" in frame) this.#keep(id, undefined)
     else {
       const { upto_seq: seq } = frame
       const change = changeOf(frame.type.slice("messages.".length) as InboxMark)
@@ -108,6 +92,7 @@ export class InboxShelf {
         (message) => message.seq < seq && isOf(message),
       )
     }
+    return is_known
   }
 
   /** Shows a change at once. `keep` confirms it, and `drop` takes it back. */
@@ -119,7 +104,8 @@ export class InboxShelf {
       this.#pending.delete(pending)
     }
     const keep = () => {
-      if (this.#counted === counted) this.counts = this.#countsWith([pending])
+      const { by_category } = this.counts
+      if (this.#counted === counted) this.counts = { ...this.#countsWith([pending]), by_category }
       // What the server has told since then is newer than this.
       this.#patch(pending.change, (one) => pending.isOf(one) && seqs.get(one.id) === one.seq)
       drop()
@@ -155,22 +141,23 @@ export class InboxShelf {
   }
 
   #patch(change: Change, isOf: (message: InboxMessage) => boolean): void {
-    for (const message of [...this.#told.values()]) {
-      if (!isOf(message)) continue
-      const made = change(message)
-      if (made) this.#keep(made)
-      else this.#told.delete(message.id)
-    }
+    for (const message of [...this.#told.values()])
+      if (isOf(message)) this.#keep(message.id, change(message))
   }
 
   #put(message: InboxMessage): void {
     const known = this.#told.get(message.id)
-    if (known ? known.seq < message.seq : this.#isLoaded(message)) this.#keep(message)
+    if (known ? known.seq < message.seq : this.#isLoaded(message)) this.#keep(message.id, message)
   }
 
-  #keep(message: InboxMessage): void {
-    if (belongs(message, this.#view)) this.#told.set(message.id, message)
-    else this.#told.delete(message.id)
+  #keep(id: string, message: InboxMessage | undefined): void {
+    const known = this.#told.get(id)
+    if (known) {
+      this.countUnread(known, -1)
+      this.countUnread(message, 1)
+    }
+    if (message && belongs(message, this.#view)) this.#told.set(id, message)
+    else this.#told.delete(id)
   }
 
   #isLoaded = (message: InboxMessage) =>

@@ -22,7 +22,7 @@ const client = new InboxClient({ url: location.origin, token: "${tokenOf("")}" +
 globalThis.client = client
 globalThis.news = []
 client.addEventListener("message", ({ detail }) => news.push(detail.message.id))
-client.start()
+client.start().then(() => { globalThis.has_started = true })
 </script>`
 
 async function serve(): Promise<void> {
@@ -46,7 +46,7 @@ test.skipIf(without)("twelve tabs share one socket, and agree", async () => {
     page.until(
       `Array.from(frames).every((tab) => { const { client, news } = tab; return client && (${holds}) })`,
     )
-  await all(`client.state === "live"`)
+  await all(`client.state === "live" && tab.has_started`)
   expect(server.sockets.size).toBe(1)
   const { id } = server.create({ category: "billing" })
   await all(`client.messages.length === 1 && client.counts.unread === 1`)
