@@ -23,6 +23,7 @@ import type { InboxSocketParts } from "./inbox/inbox-socket"
 import type { InboxTokens } from "./inbox/inbox-tokens"
 import { type InboxParts, inboxRoutes } from "./inbox/routes"
 import { inboxSocketRoutes } from "./inbox/socket-routes"
+import { subscriberInboxRoutes } from "./inbox/subscriber-routes"
 import { inboxTokenRoutes } from "./inbox/token-routes"
 import { longJobRoutes, type QueueControlParts, queueControlRoutes } from "./jobs/routes"
 import { type MailboxParts, mailboxRoutes } from "./mailbox/routes"
@@ -134,6 +135,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...inboxRoutes(parts),
     ...inboxTokenRoutes(parts),
     ...inboxSocketRoutes(parts),
+    ...subscriberInboxRoutes(parts),
     ...keySetRoutes(parts),
     ...consentRoutes(parts),
     ...subscriberDataRoutes(parts),

@@ -58,10 +58,13 @@ export interface Components {
   InboundFileLink: { id: string; filename: string | null; content_type: string; size: number; url: string; expires_at: string }
   InboundRoute: { id: string; match: { to: string }; action: "webhook" | "forward" | "drop"; target: string | null; priority: number; created_at: string; updated_at: string }
   InboxAction: { key: string; label: string; url: string | null; style: string | null; completed_at: string | null }
+  InboxCounts: { unread: number; unseen: number; total: number; by_category: Record<string, number> }
   InboxMessage: { id: string; seq: number; subscriber_id: string; title: string; body: string | null; action_url: string | null; action_label: string | null; actions: Components["InboxAction"][]; icon: string | null; image_url: string | null; category: string | null; priority: "normal" | "low" | "high" | "urgent"; data: Record<string, unknown>; tags: string[]; collapse_key: string | null; seen_at: string | null; read_at: string | null; archived_at: string | null; snoozed_until: string | null; expires_at: string | null; created_at: string; updated_at: string; metadata: Record<string, unknown> }
   InboxSent: { id: string | null; status: "created"; messages: Components["SentInboxMessage"][]; skipped: number }
   InboxStats: { period: { start: string; end: string }; created: number; seen: number; read: number; archived: number }
+  InboxTicket: { ticket: string; expires_in: number }
   InboxToken: { token: string; subscriber_id: string; expires_in: number }
+  InboxUpdated: { updated: number }
   Invitation: { id: string; email: string; role: "owner" | "admin" | "billing_admin" | "member"; projects: ({ project_id: string; role: "admin" | "developer" | "viewer" })[]; status: "pending" | "accepted" | "revoked" | "expired"; expires_at: string; invited_by: string | null; created_at: string }
   InvitationPreview: { email: string; account_name: string; role: "owner" | "admin" | "billing_admin" | "member"; expires_at: string; user_exists: boolean }
   Job: { id: string; type: string; status: "completed" | "queued" | "running" | "failed" | "cancelled"; progress: { done: number; total: number; failed: number }; result: unknown; error: { code: string; message: string } | null; created_at: string; completed_at: string | null }
@@ -133,6 +136,7 @@ export interface Components {
   SubscribedTopic: { key: string; name: string; subscribed_at: string }
   Subscriber: { id: string; project_id: string; external_id: string; email: string | null; phone: string | null; name: string | null; avatar_url: string | null; locale: string | null; timezone: string | null; metadata: Record<string, unknown>; tags: string[]; status: "active" | "unsubscribed" | "blocked"; auth_user_id: string | null; devices: number; unread: number; last_seen_at: string | null; created_at: string; updated_at: string }
   SubscriberExport: { data: { exported_at: string; subscriber: unknown; preferences: unknown; unsubscribes: unknown[]; merged_subscribers: unknown[]; consents: unknown[]; address_consents: unknown[]; topics: unknown[]; suppressions: unknown[]; unsubscribe_links: unknown[]; messages: unknown[]; inbound_emails: unknown[]; events: unknown[] }; meta: { request_id: string } }
+  SubscriberInboxMessage: { id: string; seq: number; subscriber_id: string; title: string; body: string | null; action_url: string | null; action_label: string | null; actions: Components["InboxAction"][]; icon: string | null; image_url: string | null; category: string | null; priority: "normal" | "low" | "high" | "urgent"; data: Record<string, unknown>; tags: string[]; collapse_key: string | null; seen_at: string | null; read_at: string | null; archived_at: string | null; snoozed_until: string | null; expires_at: string | null; created_at: string; updated_at: string }
   Success: { success: true }
   Suppression: { id: string; channel: "email" | "sms"; address: string; reason: "bounce" | "complaint" | "unsubscribe" | "manual"; origin: "event" | "api" | "console" | "import" | "page"; scope: Components["SuppressionScope"]; source_message_id: string | null; diagnostic: string | null; note: string | null; expires_at: string | null; created_at: string }
   SuppressionCheck: { address: string; suppressed: boolean; suppression: Components["Suppression"] | null }

@@ -37,6 +37,12 @@ export const subscribersAtForUpdate = async (
   about: LinkedAddress,
 ): Promise<LinkedSubscriber[]> => withEnded(tx, await forUpdate(sharing(tx, about)))
 
+/** A subscriber whose row was read. */
+export async function linked(db: Reader, row: SubscriberRow): Promise<LinkedSubscriber> {
+  const [person] = await withEnded(db, [row])
+  return person ?? { row, ended: nothingEnded() }
+}
+
 /** The next subscribers of a project with this phone number, in the order of their ids, for an update. */
 export const subscribersWithNumber = async (
   tx: Tx,

@@ -58,10 +58,8 @@ async function emailOf(
   link: Pick<FoundLink, "project_id" | "address" | "settings">,
   people: LinkedSubscriber[],
 ): Promise<Subscriptions> {
-  const { project_id, address } = link
-  const ended = (await unexpired(db, project_id, "email", [address]))
-    .filter(({ reason, scope_type }) => reason === "unsubscribe" && scope_type !== "project")
-    .map(({ scope_type, scope_key }) => scopeOf(scope_type, scope_key) as UnsubscribeScope)
+  const { project_id } = link
+  const ended = await endedScopes(db, link)
   const known = [...(await linkedScopes(db, link)), ...ended]
   const kinds = await kindsOf(db, project_id, { channel: "email", known, people })
   const names = new Set(ended.map(nameOf))
@@ -72,6 +70,15 @@ async function emailOf(
     kinds: all.kinds.map((kind) => (isEnded(kind) ? { ...kind, is_subscribed: false } : kind)),
   }
 }
+
+/** The kinds of email that an address unsubscribed from. */
+export const endedScopes = async (
+  db: Reader,
+  { project_id, address }: Pick<FoundLink, "project_id" | "address">,
+): Promise<UnsubscribeScope[]> =>
+  (await unexpired(db, project_id, "email", [address]))
+    .filter(({ reason, scope_type }) => reason === "unsubscribe" && scope_type !== "project")
+    .map(({ scope_type, scope_key }) => scopeOf(scope_type, scope_key) as UnsubscribeScope)
 
 function subscriptions(
   channel: AudienceChannel,
@@ -132,6 +139,14 @@ async function kindsOf(
   const sorted = [...all].sort(([one], [other]) => (one < other ? -1 : 1))
   return sorted.slice(0, MOST_KINDS).map(([, kind]) => kind)
 }
+
+/** What a subscriber is offered in a channel, whatever its addresses know. */
+export const offeredKinds = (
+  db: Reader,
+  project_id: string,
+  channel: AudienceChannel,
+  person: LinkedSubscriber,
+): Promise<SubscriptionKind[]> => kindsOf(db, project_id, { channel, known: [], people: [person] })
 
 /** A kind of which no row says more. */
 export const bareKind = (channel: AudienceChannel, scope: UnsubscribeScope): SubscriptionKind => ({

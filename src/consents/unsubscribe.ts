@@ -16,7 +16,7 @@ import { bareKind, defaultsIn } from "./subscription-kinds"
 import type { FoundLink, UnsubscribeScope } from "./unsubscribe-links"
 
 export interface UnsubscribeWay {
-  source: "page" | "one_click"
+  source: "page" | "one_click" | "api"
   /** What shows that it was so: the request or the received mail. */
   proof: string
   /** Of the person; null where it is not known. */
@@ -78,10 +78,22 @@ async function choose(
   tx: Tx,
   secrets: ConsentSecrets,
   owner: LinkOwner,
-  { channel, kind, is_wanted }: OwnerChoice,
+  choice: OwnerChoice,
   way: UnsubscribeWay,
 ): Promise<boolean> {
   const people = await subscribersAtForUpdate(tx, owner)
+  return chooseFor(tx, secrets, owner, people, choice, way)
+}
+
+/** As `choose`, for these subscribers, which the transaction holds. */
+export async function chooseFor(
+  tx: Tx,
+  secrets: ConsentSecrets,
+  owner: LinkOwner,
+  people: LinkedSubscriber[],
+  { channel, kind, is_wanted }: OwnerChoice,
+  way: UnsubscribeWay,
+): Promise<boolean> {
   const scope = kind?.scope ?? null
   const subject =
     channel === "email" && scope !== null

@@ -58,7 +58,10 @@ export async function list(
   })
   const { rows, end } = await found.list(window)
   const total = () => totalOf(db, asked, found.total)
-  return { rows: rows.filter((row) => !hasExpired(row)), end, total }
+  const alive = rows.filter((row) => !hasExpired(row))
+  // A full page that lacks one is still followed by another.
+  const is_short = rows.length === window.limit && alive.length < rows.length
+  return { rows: alive, end: is_short ? rows.at(-1)?.id : end, total }
 }
 
 function placeOf(db: Reader, project_id: string, asked: InboxFilter) {

@@ -79,9 +79,13 @@ test("no address of any request holds the key, or any other flag that is not for
   }
 })
 
-/** Pages, other names of what a command reaches, and what `login --device` and refreshing ask. */
+/**
+ * Pages, other names of what a command reaches, what `login --device` and refreshing ask, and the inbox as its subscriber
+ * uses it, with a token that no person in a terminal has.
+ */
 const without_command = `
 DELETE /session
+DELETE /v1/subscriber-inbox/{inbox_id}
 GET /
 GET /assets/{name}
 GET /device
@@ -113,6 +117,11 @@ GET /v1/callbacks/sms/{provider}/{config_token}
 GET /v1/domains/{domain_id}/status
 GET /v1/health
 GET /v1/projects/{project_id}/jwks.json
+GET /v1/subscriber-inbox
+GET /v1/subscriber-inbox/preferences
+GET /v1/subscriber-inbox/unread-count
+GET /v1/subscriber-inbox/{inbox_id}
+PATCH /v1/subscriber-inbox/{inbox_id}
 PATCH /v1/subscribers/{subscriber_id}/preferences
 POST /device
 POST /invitation/{token}
@@ -133,6 +142,13 @@ POST /v1/emails/{email_id}/tracking
 POST /v1/session/device
 POST /v1/session/device/token
 POST /v1/session/refresh
+POST /v1/subscriber-inbox/archive-all
+POST /v1/subscriber-inbox/mark
+POST /v1/subscriber-inbox/read-all
+POST /v1/subscriber-inbox/seen-all
+POST /v1/subscriber-inbox/ticket
+POST /v1/subscriber-inbox/{inbox_id}/actions/{action_key}
+PUT /v1/subscriber-inbox/preferences
 PUT /v1/templates/{template_id}
 PUT /v1/webhooks/{webhook_id}
 `

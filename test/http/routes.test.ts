@@ -113,7 +113,7 @@ test.skipIf(!existsSync(ORIGINAL))("the copy of the contract's table is its equa
 const CREDENTIAL = /token|secret|code|password|key$/
 
 /** Keys that are names and no credentials. */
-const NAMES = ["topic_key"]
+const NAMES = ["topic_key", "action_key"]
 
 test("every parameter that is a credential is declared as one", () => {
   const declared = table.flatMap(({ path, query, credentials = [] }) => {

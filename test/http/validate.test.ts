@@ -3,12 +3,14 @@ import { type TSchema, Type as t } from "@sinclair/typebox"
 import { type AppParts, routeTable } from "../../src/app"
 import { Problems } from "../../src/core/errors"
 import { MONTH, nameText, oneOf, orNull, slugText } from "../../src/http/field-schemas"
+import type { AnyRoute } from "../../src/http/route"
 import { check } from "../../src/http/validate"
 import { CATEGORY_SLUG, TOPIC_KEY } from "../../src/lib/text"
 import { complaints, type Reply, refusal } from "../harness/client"
 import { mail, NOBODY } from "../harness/mail"
-import { person, team } from "../harness/people"
+import { person, type Team, team } from "../harness/people"
 import { sharedService } from "../harness/shared-service"
+import { addSubscriber, bearer } from "../inbox/subscriber-app"
 import { hook } from "../webhooks/endpoints"
 
 function problemsOf(schema: TSchema, value: unknown) {
@@ -137,19 +139,34 @@ describe("a change that names no field that can change is refused", () => {
     return method === "PATCH" || changes
   })
 
-  test.each(patches.map(({ method, path }) => [method, path]))("%s %s", async (method, path) => {
-    const { owner, project_id } = await team(service)
-    const { id } = owner
-    const known: Record<string, string> = { project_id, user_id: id, kind: "email_provider" }
-    const place = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => known[name] ?? NOBODY)
-    for (const body of [{}, { colour: "red" }]) {
-      const refused = await owner.call(method, place, { body })
-      expect(refusal(refused)).toEqual([422, "validation_error"])
-      const codes = told(refused).map(([, code]) => code)
-      const isSetting = path === "/v1/settings" && "colour" in body
-      expect(codes).toContain(isSetting ? "unknown_field" : "nothing_to_change")
-    }
-  })
+  /** With the token of a subscriber where the route is theirs. */
+  async function tokenFor({ owner, project_id }: Team, { callers }: AnyRoute) {
+    if (!callers.includes("subscriber")) return {}
+    const subscriber_id = await addSubscriber(service, { project_id })
+    const here = { "x-project-id": project_id }
+    const made = await owner.post("/v1/subscriber-inbox/token", { subscriber_id }, here)
+    return bearer(made.body.data.token)
+  }
+
+  test.each(patches.map((row) => [row.method, row.path, row] as const))(
+    "%s %s",
+    async (...given) => {
+      const [method, path, row] = given
+      const home = await team(service)
+      const { owner, project_id } = home
+      const headers = await tokenFor(home, row)
+      const { id } = owner
+      const known: Record<string, string> = { project_id, user_id: id, kind: "email_provider" }
+      const place = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => known[name] ?? NOBODY)
+      for (const body of [{}, { colour: "red" }]) {
+        const refused = await owner.call(method, place, { body, headers })
+        expect(refusal(refused)).toEqual([422, "validation_error"])
+        const codes = told(refused).map(([, code]) => code)
+        const isSetting = path === "/v1/settings" && "colour" in body
+        expect(codes).toContain(isSetting ? "unknown_field" : "nothing_to_change")
+      }
+    },
+  )
 
   test("there are such routes", () => expect(patches.length).toBeGreaterThan(8))
 

@@ -27,10 +27,12 @@ import { block, signedOut, stranger, type World, world } from "./world"
 const service = await sharedService({ trusted_proxies: ["127.0.0.1"] })
 const routes = routeTable(service.parts)
 const guarded = routes.filter(({ callers }) => !callers.includes("none"))
-const isOfOperator = ({ scope }: AnyRoute) => scope === "role:operator"
-const ofAccounts = guarded.filter((route) => route.scope !== "role:any" && !isOfOperator(route))
-const named = (list: AnyRoute[]) => list.map((route) => [nameOf(route), route] as const)
 const forKeys = ({ callers }: AnyRoute) => callers.includes("key")
+const forSubscribers = ({ callers }: AnyRoute) => callers.includes("subscriber")
+const isOfOperator = ({ scope }: AnyRoute) => scope === "role:operator"
+const isOfProject = (route: AnyRoute) => route.scope !== "role:any" && !isOfOperator(route)
+const ofAccounts = guarded.filter((route) => isOfProject(route) && !forSubscribers(route))
+const named = (list: AnyRoute[]) => list.map((route) => [nameOf(route), route] as const)
 const scopesOf = ({ scope }: AnyRoute) => scope.split("|").filter((one) => !one.startsWith("role:"))
 
 const { anybody } = service
@@ -70,7 +72,13 @@ beforeAll(async () => {
 })
 
 /** What an outsider could have changed. */
-async function stateOf({ owner, account_id, project_id, ids }: World): Promise<string> {
+async function stateOf({
+  owner,
+  account_id,
+  project_id,
+  ids,
+  inbox_token,
+}: World): Promise<string> {
   const here = { "x-account-id": account_id, "x-project-id": project_id }
   const paths = ["accounts/me/members", "accounts/me/invitations", "projects", "api-keys"]
   const mail = ["settings", "emails", "mailbox", "providers", "webhooks", "queue", "scheduled"]
@@ -86,7 +94,16 @@ async function stateOf({ owner, account_id, project_id, ids }: World): Promise<s
     const { body } = await owner.get(`/v1/${path}`, here)
     all.push(body.data)
   }
+  const { body } = await withToken(inbox_token).call("GET", "/v1/subscriber-inbox")
+  all.push(body.data)
   return JSON.stringify(all, (name, value) => (/^last_|_seconds$/.test(name) ? null : value))
+}
+
+/** Who in this world may call the route, with the headers that they need. */
+function insiders(route: AnyRoute, world: World): [Caller, Ids][] {
+  if (forSubscribers(route)) return [[withToken(world.inbox_token), {}]]
+  const keyed: [Caller, Ids][] = forKeys(route) ? [[withKey(world.keys.whole), {}]] : []
+  return [[world.owner, here(world)], ...keyed]
 }
 
 const here = ({ account_id, project_id }: World) => ({
@@ -134,6 +151,7 @@ describe.each(named(guarded))("%s", (_, route) => {
   })
 
   test("is closed to a subscriber, and to pages wherever they come from", async () => {
+    if (forSubscribers(route)) return
     const origin = { origin: "https://app.example.test" }
     for (const headers of [{}, origin]) {
       const answer = await ask(route, withToken(theirs.inbox_token), theirs.ids, headers)
@@ -146,13 +164,12 @@ describe.each(named(guarded))("%s", (_, route) => {
 
   test("tells a foreign id as little as one that nobody has", async () => {
     if (isOfOperator(route)) return // what it names belongs to no account
-    const keys = [withKey(ours.keys.whole), withKey(theirs.keys.sibling)]
-    const callers: Caller[] = [ours.owner, ...(forKeys(route) ? keys : [])]
+    const siblings: [Caller, Ids][] = forKeys(route) ? [[withKey(theirs.keys.sibling), {}]] : []
+    const callers = [...insiders(route, ours), ...siblings]
     for (const swapped of swaps(namesIn(route))) {
       const foreign = exchanged(ours.ids, swapped, (name) => theirs.ids[name] ?? "")
       const absent = exchanged(ours.ids, swapped, () => NOBODY)
-      for (const who of callers) {
-        const headers = who === ours.owner ? here(ours) : {}
+      for (const [who, headers] of callers) {
         const theirsAsked = await ask(route, who, foreign, headers)
         expectNoLeak(theirsAsked)
         expect(theirsAsked.status).toBe(404)
@@ -163,15 +180,12 @@ describe.each(named(guarded))("%s", (_, route) => {
   })
 
   test("takes a text that is no id for an id that nobody has", async () => {
+    const [[who, headers] = [ours.owner, {}]] = insiders(route, ours)
     if (isOfOperator(route)) return
     for (const swapped of swaps(namesIn(route))) {
       for (const text of share(NO_IDS)) {
-        const { status } = await ask(
-          route,
-          ours.owner,
-          exchanged(ours.ids, swapped, () => text),
-          here(ours),
-        )
+        const none = exchanged(ours.ids, swapped, () => text)
+        const { status } = await ask(route, who, none, headers)
         expect([text, [404, 422].includes(status)]).toEqual([text, true])
       }
     }
@@ -181,7 +195,7 @@ describe.each(named(guarded))("%s", (_, route) => {
     for (const filter of filters) {
       for (const text of share(NO_IDS)) {
         const query = `${filter}=${encodeURIComponent(text)}`
-        const answer = await ask(route, ours.owner, ours.ids, here(ours), query)
+        const answer = await ask(route, who, ours.ids, headers, query)
         expect([text, [200, 404, 422].includes(answer.status)]).toEqual([text, true])
       }
     }
@@ -207,9 +221,7 @@ const reads = guarded.filter((route) => route.method === "GET" && !isOfOperator(
 test.each(named(reads))(
   "%s answers who may ask, so that its refusals mean something",
   async (_, route) => {
-    const callers: Caller[] = [ours.owner, ...(forKeys(route) ? [withKey(ours.keys.whole)] : [])]
-    for (const who of callers) {
-      const headers = who === ours.owner ? here(ours) : {}
+    for (const [who, headers] of insiders(route, ours)) {
       admits(route, await ask(route, who, ours.ids, headers))
     }
   },
@@ -258,6 +270,22 @@ describe.each(named(ofAccounts))("%s", (_, route) => {
   })
 })
 
+describe.each(named(guarded.filter(forSubscribers)))("%s", (_, route) => {
+  test("is for subscribers alone, and not while their account is locked or suspended", async () => {
+    for (const who of [theirs.owner, withKey(theirs.keys.whole)]) {
+      const answer = await ask(route, who, theirs.ids, who === theirs.owner ? here(theirs) : {})
+      expectRefused(answer, 403, "forbidden")
+      expect(answer.body.error.details.required_role).toBe("subscriber")
+    }
+    for (const [of, code] of [
+      [locked, "account_locked"],
+      [suspended, "account_suspended"],
+    ] as const) {
+      expectRefused(await ask(route, withToken(of.inbox_token), of.ids), 403, code)
+    }
+  })
+})
+
 describe.each(named(guarded.filter(isOfOperator)))("%s", (_, route) => {
   test("is closed to owners, and answers who runs the instance", async () => {
     for (const who of [theirs.owner, ours.owner, await stranger(service)]) {
@@ -281,7 +309,8 @@ test.each(named(lists.filter((route) => !isOfOperator(route))))(
         /\{(\w+)\}/g,
         (_, name: string) => ids[name] ?? "",
       )
-      const answer = await ours.owner.get(url, here(ours))
+      const [[who, headers] = [ours.owner, {}]] = insiders(route, ours)
+      const answer = await who.call("GET", url, { headers })
       const is_own = world === ours && route.path === "/v1/api-keys"
       expect([url, answer.status]).toEqual([url, is_own ? 200 : 422])
       if (!is_own) expect(complaints(answer)).toEqual(["cursor"])
@@ -295,8 +324,9 @@ test.each(named(lists.filter((route) => !isOfOperator(route))))(
     const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => ours.ids[name] ?? "")
     // An external id is a name that the caller gives, so its echo tells nothing.
     const { external_id: _name, ...foreign } = theirs.ids
+    const [[who, headers] = [ours.owner, {}]] = insiders(route, ours)
     for (const side of ["after", "before"]) {
-      const asked = (id: string) => ours.owner.get(`${path}?${side}=${id}`, here(ours))
+      const asked = (id: string) => who.call("GET", `${path}?${side}=${id}`, { headers })
       const nobodys = await asked(NOBODY)
       expect(nobodys.status).toBe(422)
       for (const id of share(Object.values(foreign))) {

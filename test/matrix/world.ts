@@ -101,7 +101,9 @@ export async function world(service: TestService, mark: string): Promise<World> 
   const publish = await owner.post(`/v1/topics/${topic.key}/publish`, published, here)
   const category = await owner.post("/v1/subscribers/categories", { name: `${mark} news` }, here)
   const asProject = client(service.app, whole.key)
-  const note = { subscriber_id, title: `${mark} note` }
+  const action_key = `accept-${project_id.slice(-12)}`
+  const actions = [{ key: action_key, label: mark }]
+  const note = { subscriber_id, title: `${mark} note`, actions }
   const inbox_id = (await owner.post("/v1/inbox", note, here)).body.data.id
   const second = await owner.post("/v1/projects", { name: "Sibling" }, here)
   const sibling = { account_id, project_id: second.body.data.id }
@@ -128,6 +130,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
       publish_id: publish.body.data.id,
       subscriber_id,
       inbox_id,
+      action_key,
       category_id: category.body.data.id,
       from_id: from.body.data.id,
       external_id: encodeURIComponent(person.external_id),
