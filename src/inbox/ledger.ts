@@ -238,6 +238,12 @@ export async function countsIn(
   return row ? { ...countsOf(row), last_seq: row.last_seq } : { ...NOWHERE, last_seq: 0 }
 }
 
+/** How many messages of each of these inboxes are unread. */
+export async function unreadIn(db: Reader, ids: string[]): Promise<Map<string, number>> {
+  const rows = await findInboxes(db, { ids })
+  return new Map(rows.map(({ id, unread }) => [id, unread]))
+}
+
 /** Categories of one answer. */
 const MOST_CATEGORIES = 200
 
@@ -254,6 +260,13 @@ export async function unreadByCategory(
 
 const findInbox = prepared({ id: inboxes.id }, (db: Reader, slot) =>
   db.select().from(inboxes).where(eq(inboxes.id, slot.id)),
+)
+
+const findInboxes = prepared({ ids: idList }, (db: Reader, slot) =>
+  db
+    .select()
+    .from(inboxes)
+    .where(isAmong(db, inboxes.id, slot.ids)),
 )
 
 const findForUpdate = prepared({ ids: idList }, (tx: Tx, slot) =>

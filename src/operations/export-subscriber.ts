@@ -13,6 +13,7 @@ import { streamedFile } from "../http/download"
 import * as inbound from "../inbound/inbound-emails"
 import { inboundEmails } from "../inbound/tables"
 import { find as findInboxMessage } from "../inbox/inbox"
+import { countsIn } from "../inbox/ledger"
 import { wholeMessages } from "../inbox/records"
 import { attemptsOf } from "../messages/message-list"
 import { messages } from "../messages/tables"
@@ -75,7 +76,8 @@ async function* documentOf(
   const row = "external_id" in owner ? owner : null
   const person = await (row ? personOf(db, row, now()) : deletedPerson(db, owner, now()))
   yield `{"data":{"exported_at":${JSON.stringify(person.until)}`
-  yield `,"subscriber":${JSON.stringify(row && toResponse(row))}`
+  const { unread } = await countsIn(db, owner.id)
+  yield `,"subscriber":${JSON.stringify(row && toResponse(row, unread))}`
   yield `,"preferences":${JSON.stringify(row?.preferences ?? null)}`
   const by = (table: SQLiteTable, ...names: PersonalName[]) => ofPerson(table, person, ...names)
   yield* list(

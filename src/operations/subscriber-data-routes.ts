@@ -1,6 +1,7 @@
 import { Type as t } from "@sinclair/typebox"
 import type { Secrets } from "../core/secrets"
 import { type AnyRoute, type Method, projectRow, route } from "../http/route"
+import { countsIn } from "../inbox/ledger"
 import { count, flag, id, text } from "../lib/record-fields"
 import type { Store } from "../store/store"
 import { find } from "../subscribers/find-subscriber"
@@ -115,7 +116,8 @@ export const subscriberDataRoutes = (parts: SubscriberDataParts): AnyRoute[] => 
     handle: async ({ caller, params, body }) => {
       const { mergeSubscribers } = await import("./merge-subscribers")
       const kept = await mergeSubscribers(parts.store, caller, params.subscriber_id, body.from_id)
-      return { data: toResponse(kept) }
+      const { unread } = await countsIn(parts.store.read, kept.id)
+      return { data: toResponse(kept, unread) }
     },
   }),
   route({

@@ -7,6 +7,7 @@ import { answerOnce, refuseAnswered } from "../http/idempotency"
 import { type ListParts, listPage } from "../http/page"
 import type { RateLimits } from "../http/rate-limits"
 import { type AnyRoute, type Call, type Method, projectRow, route } from "../http/route"
+import { unreadIn } from "../inbox/ledger"
 import * as removedInbox from "../inbox/removed-inbox"
 import { comparable, notOneAddress, parseMailbox } from "../lib/address"
 import { readPhone } from "../lib/phone"
@@ -35,7 +36,16 @@ const EXTERNAL = `${ALL}/external/{external_id}` as const
 const by = <const Path extends string>(method: Method, path: Path, status = 200) =>
   projectRow(method, path, method === "GET" ? "subscribers:read" : "subscribers:write", status)
 
-const shown = subscribers.toResponse
+/** With what their inboxes hold. */
+async function shownAll(db: Reader, rows: SubscriberRow[]) {
+  const ids = rows.map(({ id }) => id)
+  const unread = await unreadIn(db, ids)
+  return rows.map((row) => subscribers.toResponse(row, unread.get(row.id)))
+}
+
+async function shown(db: Reader, row: SubscriberRow) {
+  return subscribers.toResponse(row, (await unreadIn(db, [row.id])).get(row.id))
+}
 
 interface SubscriberParts extends ListParts {
   limits: RateLimits
@@ -61,7 +71,14 @@ const listRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     errors: ["invalid_email", "invalid_phone_number"],
     handle: async (call) => {
       const filter = await filterOf(store.read, call)
-      return listPage(call, cursors, await list(store.read, call.project_id, filter), shown)
+      const found = await list(store.read, call.project_id, filter)
+      return listPage(call, cursors, {
+        ...found,
+        list: async (window) => {
+          const page = await found.list(window)
+          return { ...page, rows: await shownAll(store.read, page.rows) }
+        },
+      })
     },
   }),
   route({
@@ -75,7 +92,9 @@ const listRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
     errors: ["duplicate_subscriber", "invalid_email", "invalid_phone_number"],
     idempotent: true,
     handle: ({ project_id, body, claim }) =>
-      answerOnce(store, claim, async (tx) => shown(await subscribers.create(tx, project_id, body))),
+      answerOnce(store, claim, async (tx) =>
+        shown(tx, await subscribers.create(tx, project_id, body)),
+      ),
   }),
 ]
 
@@ -142,7 +161,10 @@ const externalRoutes = (parts: ListParts): AnyRoute[] => [
     response: schemas.Subscriber,
     errors: ["subscriber_not_found"],
     handle: async ({ project_id, params }) => ({
-      data: shown(await findExternal(parts.store.read, project_id, params.external_id)),
+      data: await shown(
+        parts.store.read,
+        await findExternal(parts.store.read, project_id, params.external_id),
+      ),
     }),
   }),
   route({
@@ -181,7 +203,7 @@ async function put({ store }: ListParts, call: OfExternal<ReturnType<typeof read
   const { row, is_new } = await store.tx((tx) =>
     subscribers.put(tx, project_id, { external_id, fields }),
   )
-  return { data: shown(row), status: is_new ? 201 : 200 }
+  return { data: await shown(store.read, row), status: is_new ? 201 : 200 }
 }
 
 async function remove(
@@ -206,7 +228,10 @@ const oneRoutes = (parts: ListParts): AnyRoute[] => [
     response: schemas.Subscriber,
     errors: ["subscriber_not_found"],
     handle: async ({ project_id, params }) => ({
-      data: shown(await find(parts.store.read, project_id, params.subscriber_id)),
+      data: await shown(
+        parts.store.read,
+        await find(parts.store.read, project_id, params.subscriber_id),
+      ),
     }),
   }),
   route({
@@ -227,7 +252,7 @@ const oneRoutes = (parts: ListParts): AnyRoute[] => [
     handle: async ({ project_id, params, body }) => ({
       data: await parts.store.tx(async (tx) => {
         const before = await findForUpdate(tx, project_id, params.subscriber_id)
-        return shown(await subscribers.patch(tx, before, body))
+        return shown(tx, await subscribers.patch(tx, before, body))
       }),
     }),
   }),

@@ -216,6 +216,10 @@ test("an export shows the inbox, and an erasure leaves nothing of it, nor of wha
   const kept = await addNote(service, project, bob.id)
 
   const { data } = (await project.get(path(ann.id, "/export"))).body
+  expect(data.subscriber).toMatchObject({ id: ann.id, unread: 1 })
+  expect((await project.get(path(ann.id))).body.data).toEqual(data.subscriber)
+  const listed = (await project.get("/v1/subscribers")).body.data
+  expect(listed.map(({ unread }: { unread: number }) => unread)).toEqual([3, 1])
   expect(data.messages.map(({ id }: { id: string }) => id)).toEqual(ids)
   expect(data.messages[1]).toMatchObject({
     ...{

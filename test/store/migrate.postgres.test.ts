@@ -63,6 +63,7 @@ test("ids are UUIDs, and keys sort by byte, whatever the locale of the database 
     "audit_log.target_id: of the database",
     "idempotency.request: C",
     "inbound_emails.rfc_message_id: of the database",
+    "inbox_tickets.id: C",
     "instance_values.name: C",
     "merged_subscribers.external_id: of the database",
     "messages.rfc_message_id: of the database",
