@@ -6,6 +6,7 @@ import { domainRows } from "./commands/domains"
 import { emailRows } from "./commands/emails"
 import { eventRows, triggerRow } from "./commands/events"
 import { inboundRouteRows, inboundRows } from "./commands/inbound"
+import { inboxRows } from "./commands/inbox"
 import { jobRows, routesRow } from "./commands/jobs"
 import { keyRows } from "./commands/keys"
 import { backupResource, configResource, databaseResource, localRows } from "./commands/local"
@@ -86,15 +87,9 @@ export const resources: readonly Resource[] = [
   },
   {
     noun: "inbox",
-    about: "give apps access to the in-app inbox of a subscriber",
-    rows: [
-      row("token", "POST /v1/subscriber-inbox/token", {
-        about: "make a token with which an app acts for one subscriber",
-        example: "--external-id user_42 --ttl-seconds 3600",
-        shown: ({ token }) => token,
-        brief: ({ token }) => token,
-      }),
-    ],
+    about: "send to the in-app inboxes of subscribers, and follow them",
+    example: ["inbox send --to user-42 --title Hello", "inbox tail --external-id user-42"],
+    rows: inboxRows,
   },
   {
     noun: "logs",

@@ -6,9 +6,10 @@ import { follow, readFeed, readLatest, type Start, serverTime, startAt } from ".
 import { flag, type OptionWords } from "../lib/field-flags"
 import { AFTER, EVENT, LIMIT, ONLY_EVENT, SINCE } from "../lib/flags"
 import { jsonOrText, parsedObject, placed } from "../lib/input"
+import { NoUpgrade } from "../lib/live-socket"
 import { limitOf } from "../lib/paging"
 import { ID, own, row } from "../lib/resource"
-import { EventStream, NoUpgrade, notifyLink } from "../lib/stream"
+import { EventStream, notifyLink } from "../lib/stream"
 import { address, ago, type Columns, fields, idColumn, lineId, shortId, wide } from "../lib/table"
 import { cleanLine } from "../lib/terminal"
 import { clockTime, millis, moment } from "../lib/time"
@@ -97,13 +98,20 @@ function aboutOf(event: EventEnvelope): string {
 }
 
 function idOf({ data }: EventEnvelope, brief = (id: string) => id): string | undefined {
-  const id = data.email_id ?? data.sms_message_id ?? data.message_id ?? data.webhook_id ?? data.id
+  const id =
+    data.email_id ??
+    data.sms_message_id ??
+    data.inbox_message_id ??
+    data.message_id ??
+    data.webhook_id ??
+    data.id
   return typeof id === "string" ? brief(id) : undefined
 }
 
 /** Of a text that came in, the person that wrote it. */
 function recipientOf({ type, data }: EventEnvelope): string | undefined {
-  const to = type === "sms.received" ? data.from : (data.recipient_email ?? data.to)
+  const own = type.startsWith("inbox.") ? data.external_id : undefined
+  const to = type === "sms.received" ? data.from : (data.recipient_email ?? data.to ?? own)
   const whom = typeof to === "object" && to !== null && "email" in to ? String(to.email) : to
   return typeof whom === "string" ? address(whom) : undefined
 }

@@ -5,7 +5,7 @@ import type { Context } from "../lib/context"
 import { explanationText, isFinal, statusMark } from "../lib/email-text"
 import { exits } from "../lib/errors"
 import { flag, type PlainOptions } from "../lib/field-flags"
-import { IDEMPOTENCY_KEY } from "../lib/flags"
+import { ANY_PERIOD, IDEMPOTENCY_KEY } from "../lib/flags"
 import { readText } from "../lib/input"
 import { own, type PlainFlags, row } from "../lib/resource"
 import { segmentsText, smsColumns, smsText } from "../lib/sms-text"
@@ -51,9 +51,6 @@ const batch = batchOf({
 })
 
 const NUMBER = "+14155550100"
-
-const PERIODS =
-  "day, week, month, a month such as 2026-11, or days such as 2026-11-01/2026-11-15 (default: month)"
 
 export const smsRows = [
   row("send <to> [body]", "POST /v1/sms", {
@@ -118,6 +115,6 @@ export const smsRows = [
   row("stats", "GET /v1/sms/stats", {
     about: "count the texts of a period by status and provider",
     example: ["", "--period day", "--period 2026-11"],
-    flags: { period: flag(["--period <period>", PERIODS]) },
+    flags: { period: flag(ANY_PERIOD) },
   }),
 ]

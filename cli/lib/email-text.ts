@@ -297,7 +297,7 @@ function hitText(hit: Tracking["recent"][number], paint: Paint): string {
   return `${paint.dim(clockTime(timestamp))} ${words.join(" ").trimEnd()}`
 }
 
-/** The message left, is where it was meant to go, or came in. */
+/** The message left, is where it was meant to go, was looked at there, or came in. */
 export const isGood = (status: string): boolean => GOOD.has(status)
 
 /** The message did not reach its recipient, or its recipient complained. */
@@ -314,6 +314,6 @@ export const HELD_QUEUE = "held_after_restore"
 export const isHeld = (status_reason: string | null | undefined): boolean =>
   status_reason?.includes(HELD_QUEUE) ?? false
 
-const GOOD = new Set(["sent", "delivered", "received"])
+const GOOD = new Set(["sent", "delivered", "received", "seen", "read", "archived"])
 
 const BAD = new Set(["bounced", "complained", "failed", "undelivered", "expired"])

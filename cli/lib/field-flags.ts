@@ -77,7 +77,10 @@ const PLACEHOLDERS: Readonly<Record<string, readonly string[]>> = {
   "<category>": ["category"],
   "<format>": ["signature"],
   "<hours>": ["overlap"],
-  "<id>": ["actor", "batch", "event-id", "key", "request-id", "thread", "user"],
+  "<id>": [
+    ...["actor", "batch", "event-id", "external-id", "key", "request-id", "subscriber-id"],
+    ...["thread", "user"],
+  ],
   "<label>": ["return-path", "tracking"],
   "<language>": ["locale"],
   "<name>": ["action", "name"],

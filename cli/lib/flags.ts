@@ -207,6 +207,12 @@ export const AFTER = ["--after <id>", "start after the event with this id"] as c
 export const LIMIT = ["--limit <number>", "maximum number of rows (default: 25)"] as const
 export const PERIOD = ["--period <YYYY-MM>", "month (default: the current month)"] as const
 
+/** Of statistics, which know more spans than a month. */
+export const ANY_PERIOD = [
+  "--period <period>",
+  "day, week, month, a month such as 2026-11, or days such as 2026-11-01/2026-11-15 (default: month)",
+] as const
+
 export const IDEMPOTENCY_KEY = [
   "--idempotency-key <key>",
   "a repeated call with this key has no second effect",

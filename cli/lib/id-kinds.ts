@@ -53,6 +53,7 @@ export const id_kinds = {
     route: "GET /v1/inbound-routes",
     label: ({ match, action }) => [(match as { to?: string }).to, action],
   },
+  inbox: { plural: "inbox messages", route: "GET /v1/inbox", label: ({ title }) => [title] },
   invitation: {
     plural: "invitations",
     route: "GET /v1/accounts/me/invitations",
@@ -94,6 +95,7 @@ const of_noun: Partial<Record<string, IdKindName>> = {
   emails: "email",
   events: "event",
   inbound: "inbound",
+  inbox: "inbox",
   invitations: "invitation",
   keys: "api_key",
   mailbox: "mail",

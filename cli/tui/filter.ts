@@ -5,7 +5,8 @@ import type { MessageRow } from "./message-rows"
 const STATUSES = ["queued", "sending", "sent", "delivered", "failed"] as const
 const OF_EMAIL = ["bounced", "complained"] as const
 const OF_TEXT = ["undelivered", "cancelled", "received"] as const
-const ALL_STATUSES = [...STATUSES, ...OF_EMAIL, ...OF_TEXT]
+const OF_INBOX = ["unseen", "seen", "read", "archived", "snoozed"] as const
+const ALL_STATUSES = [...STATUSES, ...OF_EMAIL, ...OF_TEXT, ...OF_INBOX]
 
 export interface MessageFilter {
   text: string
@@ -35,6 +36,13 @@ export function textQuery({ status, template_id, subject, ...query }: MessageFil
   const known = [...STATUSES, ...OF_TEXT].find((one) => one === status)
   if ((status && !known) || template_id || subject || query.to?.includes("@")) return undefined
   return { ...query, status: known }
+}
+
+/** What the list of inboxes is asked for; undefined where none passes the filter. */
+export function inboxQuery({ status, tag, template_id, subject, to }: MessageFilter["query"]) {
+  const state = OF_INBOX.find((one) => one === status)
+  if ((status && !state) || template_id || subject || to) return undefined
+  return { tag, state }
 }
 
 type Test = (row: MessageRow, now: number) => boolean
@@ -97,8 +105,13 @@ const FIELDS = new Map<string, Field>([
   ["tag", { of: ({ tags }) => tags, asks: "tag" }],
   ["template", { of: ({ template }) => template, asks: "template_id" }],
   ["id", { of: ({ id }) => [id] }],
-  ["ch", { of: ({ channel }) => (channel === "email" ? [channel, "mail"] : [channel]) }],
+  ["ch", { of: ({ channel }) => [channel, shortChannel(channel)] }],
 ])
+
+/** A channel by the word that the list has for it. */
+export const shortChannel = (channel: string): string => SHORT_CHANNELS[channel] ?? channel
+
+const SHORT_CHANNELS: Partial<Record<string, string>> = { email: "mail", in_app: "inbox" }
 
 /** An address or a number that looks whole: one that is half typed would find nothing on the server. */
 const ADDRESS = /^([^@*]+@[^@*]+\.[a-z]{2,}|\+[1-9]\d{6,14})$/i

@@ -1,7 +1,8 @@
 import type { Client } from "../lib/client"
 import { exits, Failure } from "../lib/errors"
 import { follow, serverTime, startAt } from "../lib/feed"
-import { EventStream, type Frame, NoUpgrade } from "../lib/stream"
+import { NoUpgrade } from "../lib/live-socket"
+import { EventStream, type Frame } from "../lib/stream"
 import { millis, pause } from "../lib/time"
 import { NO_FILTER } from "./filter"
 import { type ActivityFrame, type RowUpdate, updateOfActivity, updateOfEvent } from "./message-rows"
@@ -9,7 +10,7 @@ import { newestMessages } from "./older-messages"
 import { readable } from "./reading"
 import type { MonitorStore } from "./store"
 
-const TYPES = "email.*,sms.*"
+const TYPES = "email.*,sms.*,inbox.*"
 
 /** So long it is asked again and again before the socket is tried once more. */
 const POLLING_MILLISECONDS = 30_000

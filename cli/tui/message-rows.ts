@@ -1,6 +1,8 @@
 import type { Components } from "../../src/client/components"
 import { isHeld, UNCONFIRMED } from "../lib/email-text"
+import { inboxState } from "../lib/inbox-text"
 import { personOf } from "../lib/sms-text"
+import { shortId } from "../lib/table"
 import { cleanLine } from "../lib/terminal"
 
 type Email = Omit<Components["EmailSummary"], "updated_at"> & { updated_at?: string }
@@ -81,6 +83,11 @@ const told: Partial<Record<string, string>> = {
   "sms.undelivered": "undelivered",
   "sms.failed": "failed",
   "sms.received": "received",
+  "inbox.created": "unseen",
+  "inbox.seen": "seen",
+  "inbox.read": "read",
+  "inbox.archived": "archived",
+  "inbox.expired": "expired",
 }
 
 export function updateOfEmail(email: Email): RowUpdate {
@@ -115,16 +122,31 @@ export const updateOfText = (text: Components["SmsSummary"]): RowUpdate => ({
   status: clean(text.status),
 })
 
+/** The list says whose inbox it is by the id of the server alone. */
+export const updateOfInbox = (message: Components["InboxMessage"]): RowUpdate => ({
+  id: clean(message.id),
+  at: timeOf(message.updated_at),
+  created_at: timeOf(message.created_at),
+  channel: "in_app",
+  to: UNNAMED + shortId(clean(message.subscriber_id)),
+  subject: clean(message.title),
+  status: inboxState(message),
+  tags: tagsOf(message.tags),
+})
+
+/** What stands before the end of an id, where the name of its subscriber is not known. */
+const UNNAMED = "…"
+
 /** Undefined for events that are not about a message: those of `belfry trigger` too. */
 export function updateOfEvent({ type, data, created_at }: EventEnvelope): RowUpdate | undefined {
-  const channel = type.startsWith("sms.") ? "sms" : "email"
-  if (!type.startsWith(`${channel}.`) || type === "email.received") return undefined
-  const id = channel === "sms" ? data.sms_message_id : data.message_id
+  const group = type.split(".")[0] ?? ""
+  const channel = group === "inbox" ? "in_app" : group
+  const read = CHANNELS[channel]
+  if (!read || type === "email.received") return undefined
+  const { id, to, subject } = read(data, type)
   if (typeof id !== "string" || data.simulated === true) return undefined
   const { tags, bounce_subtype } = data
   const status = told[type]
-  const to = channel === "sms" ? personIn(type, data) : data.recipient_email
-  const subject = channel === "sms" ? data.body : data.subject
   return {
     id: clean(id),
     at: timeOf(typeof data.timestamp === "string" ? data.timestamp : created_at),
@@ -137,7 +159,17 @@ export function updateOfEvent({ type, data, created_at }: EventEnvelope): RowUpd
   }
 }
 
-const personIn = (type: string, { to, from }: EventEnvelope["data"]): string =>
+type EventData = EventEnvelope["data"]
+type Named = Record<"id" | "to" | "subject", unknown>
+
+/** Which fields of an event tell what of its message. */
+const CHANNELS: Partial<Record<string, (data: EventData, type: string) => Named>> = {
+  email: (data) => ({ id: data.message_id, to: data.recipient_email, subject: data.subject }),
+  sms: (data, type) => ({ id: data.sms_message_id, to: personIn(type, data), subject: data.body }),
+  in_app: (data) => ({ id: data.inbox_message_id, to: data.external_id, subject: undefined }),
+}
+
+const personIn = (type: string, { to, from }: EventData): string =>
   personOf({
     direction: type === "sms.received" ? "inbound" : "outbound",
     to: String(to ?? ""),
@@ -148,11 +180,21 @@ export const updateOfActivity = (activity: ActivityFrame): RowUpdate => ({
   id: clean(activity.id),
   at: timeOf(activity.at),
   channel: clean(activity.channel),
-  to: clean(activity.recipient),
-  status: clean(activity.status),
+  ...(activity.channel === "in_app"
+    ? inboxActivity(activity)
+    : {
+        to: clean(activity.recipient),
+        status: clean(activity.status),
+      }),
   ...(activity.status_reason === null ? {} : { status_reason: clean(activity.status_reason) }),
   ...(isAccepted(activity) && { scheduled_at: timeOf(activity.next_attempt_at ?? "") }),
 })
+
+/** Of a message in an inbox the event says what its status does not. */
+function inboxActivity({ event_type, recipient }: ActivityFrame) {
+  const status = told[event_type ?? ""]
+  return { to: clean(recipient), ...(status !== undefined && { status }) }
+}
 
 /**
  * An accepted message with a next attempt has a time that somebody chose: it was neither tried nor held. A text
@@ -248,11 +290,15 @@ function begun({ id, at }: RowUpdate, is_news: boolean): MessageRow {
 }
 
 function merged(row: MessageRow, { at, attempts, status, ...fact }: RowUpdate): MessageRow {
-  const moves = status !== undefined && mayFollow(row.status, status)
+  const is_unnamed = fact.to?.startsWith(UNNAMED) && row.to !== ""
+  const moves =
+    status !== undefined &&
+    (fact.channel === "in_app" ? at >= row.changed_at : mayFollow(row.status, status))
   const tries = moves ? Math.max(row.attempts, triesAfter(row, status)) : row.attempts
   return {
     ...row,
     ...fact,
+    ...(is_unnamed && { to: row.to }),
     status_reason: moves ? (fact.status_reason ?? reasonAfter(row, status)) : row.status_reason,
     status: moves ? status : row.status,
     changed_at: moves && status !== row.status ? at : row.changed_at,

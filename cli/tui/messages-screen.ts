@@ -10,10 +10,11 @@ import {
   trackingText,
 } from "../lib/email-text"
 import { reportLines } from "../lib/inbound-text"
+import { inboxText } from "../lib/inbox-text"
 import { smsText } from "../lib/sms-text"
 import { cleanLine, cleanText, type Paint } from "../lib/terminal"
 import { age, clockSecond, clockTime, tookText } from "../lib/time"
-import { type MessageFilter, NO_FILTER } from "./filter"
+import { type MessageFilter, NO_FILTER, shortChannel } from "./filter"
 import { action, back, copy, key, moving, neighbours, scrolling } from "./keys"
 import { chosen, followed, indexOf, loadOf, rowsOf, visibleRows, withList, withRows } from "./lists"
 import { counted, type MessageRow, mergeUpdates, type RowUpdate } from "./message-rows"
@@ -45,7 +46,7 @@ function ageOf({ created_at, changed_at, status, scheduled_at }: MessageRow, now
 const messages: ListForm<MessageRow> = {
   columns: ({ now }) => ({
     TIME: ({ created_at }) => clockSecond(iso(created_at)),
-    CH: { cell: ({ channel }) => (channel === "email" ? "mail" : channel), spare: 10 },
+    CH: { cell: ({ channel }) => shortChannel(channel), spare: 10 },
     ...emailColumns,
     AGE: { cell: (row) => ageOf(row, now), right: true, least: 9 },
   }),
@@ -221,8 +222,9 @@ export function messageText(
   _: number,
   tab: Tab,
 ): string | undefined {
-  const { email, sms, attempts = [], reports = [], raw, content, events, tracking } = parts
+  const { email, sms, inbox, attempts = [], reports = [], raw, content, events, tracking } = parts
   if (sms) return textOf(sms, tab, paint)
+  if (inbox) return inboxTextOf(inbox, tab, paint)
   switch (tab) {
     case "Timeline": {
       if (!email) return undefined
@@ -247,6 +249,13 @@ export function messageText(
 function textOf(sms: Components["Sms"], tab: Tab, paint: Paint): string {
   if (tab === "Timeline" || tab === "Events") return smsText(sms, paint)
   return tab === "Text" ? wholeText(sms.body, paint) : paint.dim("a text has none")
+}
+
+function inboxTextOf(message: Components["InboxMessage"], tab: Tab, paint: Paint): string {
+  if (tab === "Timeline") return inboxText(message, paint)
+  return tab === "Text"
+    ? wholeText(message.body, paint)
+    : paint.dim("a message in an inbox has none")
 }
 
 /** What a receiving server reported afterwards (RFC 3464). */
@@ -280,6 +289,10 @@ function wholeText(found: string | null | undefined, paint: Paint): string {
 async function partsOf(client: Client, { id, of, tab }: Opening): Promise<MessageParts> {
   if (of === "sms") {
     return { sms: (await client.call("GET /v1/sms/{sms_id}", { params: { sms_id: id } })).data }
+  }
+  if (of === "in_app") {
+    const params = { inbox_id: id }
+    return { inbox: (await client.call("GET /v1/inbox/{inbox_id}", { params })).data }
   }
   const input = { params: { email_id: id } }
   switch (tab) {
@@ -316,13 +329,13 @@ async function reportsOn(client: Client, { id, thread_id, timeline }: Components
 }
 
 export const messagesScreen: Screen = {
-  // No event tells which template a mail was made from, nor what a text says.
+  // No event tells which template a mail was made from, nor what a text or a message in an inbox says.
   loads({ messages: { filter, rows }, details }) {
     if (details.messages) return []
     const is_of_template = filter.query.template_id !== undefined
     const is_untold = rows
       .slice(0, PAGE.per_page)
-      .some(({ channel, subject, is_new }) => channel === "sms" && subject === "" && is_new)
+      .some(({ channel, subject, is_new }) => channel !== "email" && subject === "" && is_new)
     return [
       ...(is_of_template ? [{ do: "load_newest" as const, filter }] : []),
       ...(is_untold ? [{ do: "load_newest" as const, filter: NO_FILTER }] : []),

@@ -1,8 +1,8 @@
 import type { Client } from "../lib/client"
 import { given } from "../lib/input"
 import { moment } from "../lib/time"
-import { emailQuery, type MessageFilter, textQuery } from "./filter"
-import { type RowUpdate, updateOfEmail, updateOfText } from "./message-rows"
+import { emailQuery, inboxQuery, type MessageFilter, textQuery } from "./filter"
+import { type RowUpdate, updateOfEmail, updateOfInbox, updateOfText } from "./message-rows"
 import { PAGE, readable } from "./reading"
 
 interface MessagePage {
@@ -45,12 +45,25 @@ const readTexts: Read = async (client, { query: { since, ...filter } }, cursor) 
   return { facts, next: found.meta.next_cursor ?? null }
 }
 
-/** The newest page of both lists. */
+/** A key that may not read inboxes sees none. Their list knows no times: what is too old is left out here. */
+const readInboxes: Read = async (client, { query: { since, ...filter } }, cursor) => {
+  const fields = inboxQuery(filter)
+  if (!fields) return NOTHING
+  const query = given({ ...fields, ...PAGE, cursor })
+  const found = await readable(client.call("GET /v1/inbox", { query }), () => true)
+  if (!found) return NOTHING
+  const begin = since === undefined ? "" : moment(since, "since")
+  const facts = found.data.filter(({ created_at }) => created_at >= begin).map(updateOfInbox)
+  const is_over = facts.length < found.data.length
+  return { facts, next: is_over ? null : (found.meta.next_cursor ?? null) }
+}
+
+const LISTS = [readEmails, readTexts, readInboxes]
+
+/** The newest page of each list. */
 export async function newestMessages(client: Client, filter: MessageFilter): Promise<RowUpdate[]> {
   const { since: _, ...query } = filter.query
-  const pages = await Promise.all(
-    [readEmails, readTexts].map((read) => read(client, { ...filter, query })),
-  )
+  const pages = await Promise.all(LISTS.map((read) => read(client, { ...filter, query })))
   return pages.flatMap(({ facts }) => facts)
 }
 
@@ -58,19 +71,19 @@ interface Walk {
   read: Read
   /** Where reading goes on: undefined at the beginning, null at the end. */
   cursor: string | null | undefined
-  /** Read already, and older than what the other list has told. */
+  /** Read already, and older than what the other lists have told. */
   held: RowUpdate[]
 }
 
-/** How far both lists are read, by the text of a filter. */
+/** How far the lists are read, by the text of a filter. */
 export type Walks = Map<string, Walk[]>
 
 /**
- * The next older messages of both lists. One list may reach back further than the other. What it has beyond
+ * The next older messages of all lists. One list may reach back further than another. What it has beyond
  * that waits, so that no row is later put between rows that are shown.
  */
 export async function olderMessages(client: Client, walks: Walks, filter: MessageFilter) {
-  const begun = () => [readEmails, readTexts].map((read) => ({ read, cursor: undefined, held: [] }))
+  const begun = () => LISTS.map((read) => ({ read, cursor: undefined, held: [] }))
   const all: Walk[] = walks.get(filter.text) ?? begun()
   walks.set(filter.text, all)
   for (const walk of all) {

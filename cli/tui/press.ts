@@ -144,7 +144,7 @@ function withOpened(state: State, tab?: Detail["tab"]): StateStep {
   const row = name && chosen(state, name)
   if (!row) return step(state)
   const { position, of: upper } = state.lists[name]
-  const of = "channel" in row && row.channel === "sms" ? row.channel : upper
+  const of = "channel" in row && row.channel !== "email" ? row.channel : upper
   const still = withList(state, name, { position: { ...position, follows: false } })
   return opened(still, state.screen as keyof Opened, row.id, { of, ...(tab && { tab }) })
 }

@@ -68,6 +68,8 @@ export interface MessageParts {
   email?: Components["Email"]
   /** In the place of all others, of a message of the channel `sms`. */
   sms?: Components["Sms"]
+  /** The same for the channel `in_app`. */
+  inbox?: Components["InboxMessage"]
   attempts?: Components["EmailAttempt"][]
   events?: Components["EmailEvents"]
   tracking?: Components["EmailTracking"]

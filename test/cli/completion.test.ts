@@ -110,6 +110,7 @@ test("every flag that takes one of a few words offers them", () => {
       "kind of the mail, which its recipient can unsubscribe from",
       "kind of the text, which its recipient can unsubscribe from",
       "show only emails of this category",
+      "show only messages of this category",
       "kind of the message, which its recipient can unsubscribe from",
       "ask for messages of this category",
     ]),

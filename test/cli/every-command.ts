@@ -112,6 +112,21 @@ export const calls: Record<string, string[]> = {
   "categories get": [ID],
   "categories update": [ID, "--name", "Other", "--channels", "sms"],
   "categories rm": ["news"],
+  "inbox send": [
+    ...["--to", "user-42", "--title", "t", "--body", "b", "--action-url", "/7", "--tag", "t"],
+    ...["--action-label", "Show", "--action", "accept=Accept=https://b.c/", "--icon", "/i.svg"],
+    ...["--image-url", "/i.png", "--category", "news", "--priority", "high", "--data", "{}"],
+    ...["--metadata", "a=b", "--collapse-key", "k", "--expires", "7d", "--var", "a=b"],
+    ...["--idempotency-key", "k1"],
+  ],
+  "inbox list": [
+    ...["--external-id", "user-42", "--category", "news", "--tag", "t", "--state", "unseen"],
+    ...["--limit", "2"],
+  ],
+  "inbox get": [ID],
+  "inbox rm": [ID],
+  "inbox stats": ["--period", "2026-11"],
+  "inbox tail": ["--external-id", "user-42", "--limit", "1"],
   "inbox token": ["--external-id", "user_42", "--ttl-seconds", "60"],
   "subscribers list": [
     ...["--search", "ann", "--email", "a@b.c", "--phone", "+4915112345678", "--tag", "t"],
@@ -360,6 +375,7 @@ export function everything(): FakeApi {
   answerSuppressions(api)
   answerSubscriberData(api)
   answerTopics(api)
+  answerInbox(api)
   answerHooks(api)
   answerKeys(api)
   answerProviders(api)
@@ -545,7 +561,6 @@ function answerSubscriberData(api: FakeApi): void {
 function answerSuppressions(api: FakeApi): void {
   const scope = { type: "project", key: null }
   const found = { id: ID, channel: "email", address: "a@b.c", reason: "bounce", scope }
-  api.data("POST /v1/subscriber-inbox/token", { token: "t", subscriber_id: ID, expires_in: 60 })
   api.data("GET /v1/suppressions", [found])
   api.data("POST /v1/suppressions", found)
   api.data("POST /v1/suppressions/bulk", { added: 1, existing: 0, failed: [] })
@@ -554,6 +569,24 @@ function answerSuppressions(api: FakeApi): void {
   api.answer("GET /v1/suppressions/export", { body: "id,address\r\n" })
   api.data(`GET /v1/suppressions/${ID}`, found)
   api.data(`DELETE /v1/suppressions/${ID}`, { id: ID, deleted: true })
+}
+
+function answerInbox(api: FakeApi): void {
+  const states = { seen_at: null, read_at: null, archived_at: null, snoozed_until: null }
+  const message = {
+    ...{ id: ID, seq: 1, subscriber_id: ID, title: "t", body: null, actions: [], data: {} },
+    ...{ ...states, tags: [], category: null, priority: "normal", created_at: AT },
+  }
+  const sent = { id: ID, status: "created", messages: [{ id: ID, subscriber_id: ID }], skipped: 0 }
+  api.data("POST /v1/inbox", sent)
+  api.data("GET /v1/inbox", [message])
+  for (const method of ["GET", "PATCH"]) api.data(`${method} /v1/inbox/${ID}`, message)
+  api.data(`DELETE /v1/inbox/${ID}`, { id: ID, deleted: true })
+  api.data("GET /v1/inbox/stats", { period: {}, created: 1, seen: 1, read: 1, archived: 0 })
+  api.data("POST /v1/subscriber-inbox/token", { token: "t", subscriber_id: ID, expires_in: 60 })
+  const counts = { unread: 1, unseen: 1, total: 1 }
+  const ready = { type: "ready", subscriber_id: ID, last_seq: 1, counts }
+  api.socket("/v1/subscriber-inbox/ws", ready, { type: "message.created", seq: 2, message })
 }
 
 function answerTopics(api: FakeApi): void {

@@ -184,7 +184,10 @@ test("help is asked for with 0 and given unasked with 2", async () => {
  * Switches of one command that give a value in another: `content --html` prints what `send --html` gave.
  * The reason of a suppression is one of a few words, that of a freeze is a text. Usage has months only.
  */
-const twofold = ["--html", "--text", "--receiving", "--limit", "--reason", "--period"]
+const twofold = [
+  ...["--html", "--text", "--receiving", "--limit", "--reason", "--period"],
+  ...["--body", "--action", "--priority"],
+]
 
 test("a flag takes the same kind of value in every command, and one idea has one flag", () => {
   const forms = new Map<string, Set<string>>()

@@ -21,7 +21,7 @@ const secrets = [KEY, PASSWORD, ACCESS_TOKEN, REFRESH_TOKEN, access_token, refre
 const query_names = `
   action actor_id address after batch_id before category channel created_after created_before cursor diagnostic direction domain
   email event_id event_type external_id extract force format forward from key_id kind limit locale origin path per_page
-  period phone project_id reason request_id search since status subject tag target_type template_id thread_id
+  period phone project_id reason request_id search since state status subject tag target_type template_id thread_id
   timeout to topic types version window`
 const allowed = query_names.trim().split(/\s+/)
 
@@ -33,6 +33,9 @@ function doers(command: Command, before = ""): string[] {
     return Reflect.get(child, "_actionHandler") ? [name, ...inside] : inside
   })
 }
+
+/** Signs in by a frame, with a token of the subscriber. */
+const INBOX_SOCKET = "/v1/subscriber-inbox/ws"
 
 /** What stdin holds where it is no password. */
 const INPUT: Record<string, string> = {
@@ -71,8 +74,8 @@ test("the list of calls names every command that talks to a server", () => {
 test("no address of any request holds the key, or any other flag that is not for the server", async () => {
   const all = Object.entries(calls).filter(([name]) => !personal.includes(name))
   for (const [name, words] of all) {
-    const key = anonymous.includes(name) ? undefined : KEY
-    for (const { headers } of await requestsOf(name, words, "key")) {
+    for (const { headers, path } of await requestsOf(name, words, "key")) {
+      const key = anonymous.includes(name) || path === INBOX_SOCKET ? undefined : KEY
       expect([name, headers["x-api-key"]]).toEqual([name, key])
       expect([name, headers.authorization]).toEqual([name, undefined])
     }
@@ -167,8 +170,9 @@ function unreached(asked: Set<string>): string[] {
 test("no address holds a token either, and every route is reached, for whom is signed in", async () => {
   const asked = new Set<string>()
   for (const [name, words] of [...Object.entries(calls), ...further]) {
-    const token = anonymous.includes(name) ? undefined : `Bearer ${ACCESS_TOKEN}`
     for (const { headers, method, path } of await requestsOf(name, words, "person")) {
+      const is_bare = anonymous.includes(name) || path === INBOX_SOCKET
+      const token = is_bare ? undefined : `Bearer ${ACCESS_TOKEN}`
       asked.add(`${method} ${path}`)
       expect([name, headers["x-api-key"]]).toEqual([name, undefined])
       expect([name, headers.authorization]).toEqual([name, token])
