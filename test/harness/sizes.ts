@@ -69,6 +69,8 @@ export const sizes = {
   imported: full ? 1_000_000 : 8_000,
   /** Subscribers that come from a file and get a publish. */
   audience: full ? 100_000 : 1_000,
+  /** Things that are done with one inbox before its counts are compared with a recount. */
+  inbox_acts: full ? 5_000 : 400,
   /** Cases that a second implementation of the decision decides, too. */
   decisions: full ? 50_000 : 5_000,
   /** Of the half hours around a change of the clock, every so manieth one is asked for. */
