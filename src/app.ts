@@ -1,6 +1,6 @@
 import { Elysia } from "elysia"
 import { auditRoutes } from "./audit-log/routes"
-import { KITS, PROVIDERS } from "./channels"
+import { PROVIDERS, PUBLISH_KITS } from "./channels"
 import { consentRoutes } from "./consents/routes"
 import type { Workers } from "./core/workers"
 import { type DomainParts, domainRoutes } from "./domains/routes"
@@ -96,7 +96,7 @@ export interface AppParts
 }
 
 const PUBLISH_CONTENTS = Object.fromEntries(
-  Object.entries(KITS).map(([channel, { content }]) => [channel, content]),
+  Object.entries(PUBLISH_KITS).map(([channel, { content }]) => [channel, content]),
 )
 
 /** Every route there is. */

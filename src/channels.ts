@@ -5,6 +5,8 @@ import { mailboxProvider } from "./emails/providers/mailbox"
 import { sesProvider } from "./emails/providers/ses"
 import { smtpProvider } from "./emails/providers/smtp"
 import { leave } from "./inbox/inbox"
+import { inboxContent, inboxPlanner } from "./inbox/inbox-planner"
+import type { InboxRules } from "./inbox/prepare"
 import { byChannel } from "./lib/preferences"
 import type { Channel } from "./messages/channel"
 import { onRemoval } from "./messages/message-retention"
@@ -21,12 +23,16 @@ import { twilioProvider } from "./sms/providers/twilio"
 import { vonageProvider } from "./sms/providers/vonage"
 import { smsContent, smsPlanner } from "./sms/sms-planner"
 
-/** All that the rest of the server takes from a channel, beside its routes. */
-interface ChannelKit<Parts, Rules> {
-  open(parts: Parts): Channel
+/** What publishes take from a channel. */
+interface PublishKit<Rules> {
   content: PublishContent
   /** How a publish makes messages in it. */
   planner(rules: Rules): ChannelPlanner
+}
+
+/** All that the rest of the server takes from a channel that sends, beside its routes. */
+interface ChannelKit<Parts, Rules> extends PublishKit<Rules> {
+  open(parts: Parts): Channel
   providers: readonly ProviderDescriptor[]
 }
 
@@ -44,10 +50,15 @@ const sms: ChannelKit<SmsChannelParts, SmsRules> = {
   providers: [logProvider, twilioProvider, vonageProvider, plivoProvider, httpProvider],
 }
 
+const in_app: PublishKit<InboxRules> = { content: inboxContent, planner: inboxPlanner }
+
 onRemoval("in_app", leave)
 
-/** Every channel that is built. */
+/** Every channel that is built and sends. */
 export const KITS = { email, sms } satisfies Partial<Record<ChannelName, object>>
+
+/** Every channel that is built: of the inbox, nothing is left to send. */
+export const PUBLISH_KITS = { ...KITS, in_app }
 
 /** What delivers the messages of each channel. None can be accepted for one that is not built. */
 export const channelTable = (email: EmailChannelParts, sms?: SmsChannelParts): Channels => ({

@@ -1,5 +1,5 @@
 import type { AppParts } from "./app"
-import { channelTable, KITS, PROVIDERS } from "./channels"
+import { channelTable, KITS, PROVIDERS, PUBLISH_KITS } from "./channels"
 import { composeSms, openProviders, type ProviderGround } from "./compose-providers"
 import { unsubscribeLinksAt } from "./consents/unsubscribe-links"
 import type { Blobs } from "./core/blobs"
@@ -169,8 +169,9 @@ const wireChannels = (
 ) => ({
   channels: channelTable(email.channel, texts.channel),
   planners: {
-    email: KITS.email.planner(email.rules),
-    sms: KITS.sms.planner(texts.rules),
+    email: PUBLISH_KITS.email.planner(email.rules),
+    sms: PUBLISH_KITS.sms.planner(texts.rules),
+    in_app: PUBLISH_KITS.in_app.planner(texts.rules),
   },
 })
 
@@ -312,7 +313,7 @@ function sendRules(
   }
 }
 
-/** What an operator may pause: each channel that is built, each kind of job, and the webhooks. */
+/** What an operator may pause: each channel that sends, each kind of job, and the webhooks. */
 const queuePauses = (store: Store) =>
   new QueuePauses(store, {
     names: [...Object.keys(KITS), WEBHOOKS],

@@ -5,12 +5,12 @@ import { now } from "../core/time"
 import { admit, countUsage, type MessageEntry } from "../messages/accept"
 import * as pipeline from "../messages/pipeline"
 import type { Envelope, NewMessage } from "../messages/tables"
-import { messages, messageTags } from "../messages/tables"
 import { prepared } from "../store/statements"
 import type { Tx } from "../store/store"
 import { countFacts } from "./inbox-stats"
 import { giveContent, insertContents } from "./kept-contents"
 import { InboxLedger } from "./ledger"
+import { rewriteRow } from "./note-row"
 import { type InboxContent, type InboxEntry, inboxEntries } from "./tables"
 
 /** What an inbox keeps of a new message, beside its row. */
@@ -156,25 +156,9 @@ async function replaceAll(
 ): Promise<void> {
   for (const [entry, before] of older) {
     const { content, shared_id, expires_at } = noteOf(entry)
-    const {
-      project_id,
-      category = null,
-      tags,
-      metadata,
-      subject,
-      template_id = null,
-    } = entry.message
-    const { id } = before
+    const { category = null, tags, metadata, subject, template_id = null } = entry.message
     const content_id = await giveContent(tx, before, content, shared_id)
-    await tx
-      .update(messages)
-      .set({ category, tags, metadata, subject, template_id, updated_at: now() })
-      .where(eq(messages.id, id))
-    await tx
-      .delete(messageTags)
-      .where(and(eq(messageTags.project_id, project_id), eq(messageTags.message_id, id)))
-    const rows = [...new Set(tags)].map((tag) => ({ project_id, tag, message_id: id }))
-    if (rows.length > 0) await tx.insert(messageTags).values(rows)
+    await rewriteRow(tx, before, { category, tags, metadata, subject, template_id })
     ledger.change(before, {
       ...{ content_id, category, expires_at },
       ...{ seen_at: null, snoozed_until: null, completed: null },

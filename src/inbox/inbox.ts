@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util"
 import { and, eq, inArray } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
@@ -8,6 +9,7 @@ import type { Reader, Tx } from "../store/store"
 import { contentsOf, giveContent } from "./kept-contents"
 import { InboxLedger } from "./ledger"
 import { entriesForUpdate, InboxFacts, type Mark, markedAs } from "./marks"
+import { rewriteRow } from "./note-row"
 import { type InboxContent, type InboxEntry, inboxEntries } from "./tables"
 
 /** Whose messages are meant: of a whole project, or of one subscriber of it. */
@@ -103,7 +105,6 @@ export const markOne = (tx: Tx, owner: InboxOwner, id: string, mark: Mark): Prom
 export interface InboxPatch {
   content?: Partial<InboxContent>
   category?: string | null
-  collapse_key?: string | null
   tags?: string[]
   metadata?: Record<string, unknown>
   expires_at?: string | null
@@ -122,19 +123,29 @@ export const patch = (
 ): Promise<InboxEntry> =>
   changingOne(tx, owner, id, async ({ ledger, facts, entry }) => {
     const changes = stateOf(entry, given)
-    const { expires_at, category, collapse_key, content } = given
+    const { expires_at, category, tags, metadata } = given
     if (expires_at !== undefined && expires_at !== entry.expires_at) changes.expires_at = expires_at
     if (category !== undefined && category !== entry.category) changes.category = category
-    if (collapse_key !== undefined && collapse_key !== entry.collapse_key)
-      changes.collapse_key = collapse_key
-    if (content) {
-      const before = (await contentsOf(tx, [entry.content_id])).get(entry.content_id)
-      if (!before) return noMessage()
-      changes.content_id = await giveContent(tx, entry, { ...before, ...content })
+    const content = given.content && (await changedContent(tx, entry, given.content))
+    if (content) changes.content_id = await giveContent(tx, entry, content)
+    const row = {
+      ...(content && { subject: content.title }),
+      ...("category" in changes && { category }),
+      ...(tags && { tags }),
+      ...(metadata && { metadata }),
     }
-    const is_same = Object.keys(changes).length === 0
+    const is_rewritten = Object.keys(row).length > 0
+    if (is_rewritten) await rewriteRow(tx, entry, row)
+    const is_same = !is_rewritten && Object.keys(changes).length === 0
     return is_same ? entry : facts.change(ledger, entry, changes)
   })
+
+/** Undefined where it says the same already. */
+async function changedContent(tx: Tx, { content_id }: InboxEntry, given: Partial<InboxContent>) {
+  const before = (await contentsOf(tx, [content_id])).get(content_id) ?? noMessage()
+  const after = { ...before, ...given }
+  return isDeepStrictEqual(before, after) ? undefined : after
+}
 
 /** The states in their order: what is read was seen, and what is not seen is not read. */
 function stateOf(entry: InboxEntry, { seen, read, archived, snoozed_until }: InboxPatch) {

@@ -18,6 +18,12 @@ export const removeContents = (tx: Tx, entries: Pick<InboxEntry, "id">[]) =>
     entries.map(({ id }) => ({ id })),
   )
 
+/** The id under which all messages of a fan-out that say the same have their content: it is as old as the fan-out. */
+export function sharedIdOf(fan_out_id: string, name: string): string {
+  const hash = new Bun.CryptoHasher("sha256").update(`${fan_out_id} ${name}`).digest("hex")
+  return `${fan_out_id.slice(0, 15)}${hash.slice(0, 3)}-8${hash.slice(3, 6)}-${hash.slice(6, 18)}`
+}
+
 /** Gives a message another content, its own or that of many. Returns under which id it is stored. */
 export async function giveContent(
   tx: Tx,

@@ -40,7 +40,7 @@ export async function prepare(
   const { texts, used } = await renderNotes(templates, caller, send, recipients)
   const notes = recipients.flatMap((subscriber, at): PreparedNote[] => {
     const said = texts[at]
-    return said ? [{ subscriber, content: { ...said, ...send.rest }, shared_id: null }] : []
+    return said ? [{ subscriber, content: { ...said, ...send.others }, shared_id: null }] : []
   })
   return { notes: withShared(notes), ...(used && { used }) }
 }

@@ -21,12 +21,16 @@ export function ownMessage(entry: InboxEntry, { content, tags }: ShownParts): Ow
   return {
     ...{ id, seq, subscriber_id, title: texts.title, body: texts.body },
     ...{ action_url: texts.action_url, action_label: texts.action_label },
-    actions: actions.map((one) => ({ ...one, completed_at: completed?.[one.key] ?? null })),
+    actions: actions.map((one) => ({ ...one, completed_at: completedAt(completed, one.key) })),
     ...{ icon: texts.icon, image_url: texts.image_url, category, priority: texts.priority },
     ...{ data: texts.data, tags, collapse_key, seen_at, read_at, archived_at, snoozed_until },
     ...{ expires_at, created_at, updated_at },
   }
 }
+
+/** Keys are free text, such as `constructor`. */
+const completedAt = (completed: InboxEntry["completed"], key: string): string | null =>
+  completed && Object.hasOwn(completed, key) ? (completed[key] ?? null) : null
 
 /** Messages as their subscribers see them, in the order of the entries. */
 export const ownMessages = async (db: Reader, entries: InboxEntry[]): Promise<OwnMessage[]> =>

@@ -7,6 +7,7 @@ import { templateSubscriber } from "../subscribers/template-subscriber"
 import { renderTexts, type TemplateRendering } from "../templates/rendering"
 import type { KeyedSources } from "../templates/template-renderer"
 import { keyed, type UsableTemplate, usableTemplate } from "../templates/usable-template"
+import type { SendNote } from "./inbox-input"
 import {
   BAD_LINK,
   isLink,
@@ -14,9 +15,8 @@ import {
   LONGEST_TEXT,
   LONGEST_TITLE,
   type NoteTexts,
-  type SendNote,
   TEXT_PARTS,
-} from "./inbox-input"
+} from "./note-fields"
 
 interface RenderedNotes {
   /** In the order of the recipients. */
@@ -82,10 +82,9 @@ export function requireNote(rendered: Record<string, string>): NoteTexts {
   }
   const { body = "" } = rendered
   if (isLonger(body, LONGEST_TEXT)) refuse("body", "too_long", LONGEST_TEXT)
-  if (body.includes("\0")) refuse("body", "invalid", LONGEST_TEXT)
   const title = lineOf(rendered, "title", LONGEST_TITLE) ?? refuse("title", "empty", LONGEST_TITLE)
   const action_label = lineOf(rendered, "action_label", LONGEST_LABEL)
-  return { title, body: body.trim() === "" ? null : body.toWellFormed(), action_url, action_label }
+  return { title, body: body.trim() === "" ? null : body, action_url, action_label }
 }
 
 /** A text of one line; null where nothing came of it. */
@@ -93,7 +92,7 @@ function lineOf(rendered: Record<string, string>, part: string, most: number): s
   const text = (rendered[part] ?? "").trim()
   if (isLonger(text, most)) refuse(part, "too_long", most)
   if (/[\p{Cc}\u2028\u2029]/u.test(text)) refuse(part, "invalid", most)
-  return text === "" ? null : text.toWellFormed()
+  return text === "" ? null : text
 }
 
 const refuse = (field: string, reason: string, most: number): never =>

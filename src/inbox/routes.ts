@@ -8,9 +8,10 @@ import { count, id, maybe, word } from "../lib/record-fields"
 import { subscriberIdsOf } from "../messages/send-fields"
 import { namedByMessages } from "../operations/table-lives"
 import type { Store } from "../store/store"
+import { requireCategory } from "../subscribers/categories"
 import { lookupExternal } from "../subscribers/find-subscriber"
 import * as inbox from "./inbox"
-import { InboxInput, readSendNote } from "./inbox-input"
+import { InboxChange, InboxInput, readInboxChange, readSendNote } from "./inbox-input"
 import { INBOX_STATES, list } from "./inbox-list"
 import { stats } from "./inbox-stats"
 import type { InboxRules } from "./prepare"
@@ -113,6 +114,22 @@ function readRoutes({ store, cursors }: InboxParts): AnyRoute[] {
 
 function changeRoutes({ store }: InboxParts): AnyRoute[] {
   return [
+    route({
+      ...projectRow("PATCH", ONE, "inbox:send"),
+      summary: "Change an inbox message",
+      description:
+        "Its content, or its state in the inbox. Belfry tells the open sockets of its subscriber.",
+      body: InboxChange,
+      example: { title: "Your invoice is paid", archived: true },
+      read: readInboxChange,
+      response: InboxMessage,
+      errors: ["invalid_url"],
+      handle: async ({ project_id, params: { inbox_id }, body }) => {
+        await requireCategory(store.read, project_id, body.category)
+        const entry = await store.tx((tx) => inbox.patch(tx, { project_id }, inbox_id, body))
+        return { data: await shown(store, entry) }
+      },
+    }),
     route({
       ...projectRow("DELETE", ONE, "inbox:send"),
       summary: "Delete an inbox message",

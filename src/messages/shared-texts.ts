@@ -18,13 +18,15 @@ import { usableTemplate, usableTexts } from "../templates/usable-template"
 import { findVersion } from "../templates/writing"
 import {
   nameFor,
+  namesOf,
   type SharedContent,
   type SharedLanguages,
   type SharedTexts,
   type SharedValues,
+  sharedTexts,
 } from "./contents"
-import type { ContentQuery } from "./planner"
-import type { ChannelName, Envelope } from "./tables"
+import type { ContentQuery, NextRecipients } from "./planner"
+import type { ChannelName, Envelope, MessageRefusal } from "./tables"
 
 /** How one channel makes texts of what a publish says in it. */
 export interface TextsOfContent {
@@ -170,6 +172,54 @@ export async function renderFor(
 ): Promise<Record<string, string>> {
   const given = { subscriber: wholeSubscriber(subscriber), project, now }
   return (await renderWith(renderer, texts, given, variables, pages)).texts
+}
+
+/** Texts that say the same to each recipient, by the names of their parts. */
+export const plainTexts = ({ texts }: Pick<TemplateSources, "texts">): Record<string, string> =>
+  Object.fromEntries(texts.map(({ part, source }) => [part, source]))
+
+/**
+ * The texts of the next recipients of a fan-out, or why there are none: by subscriber; where all of a language get the
+ * same, by the name of their texts. `checked` may throw ApiError. Rejects where rendering takes too long, to be tried
+ * again: no message is lost because the machine is busy.
+ */
+export async function renderAll<Texts>(
+  templates: TemplateRendering,
+  channel: ChannelName,
+  { fan_out, languages, at, members }: NextRecipients,
+  checked: (texts: Record<string, string>) => Texts,
+): Promise<Map<string, Texts | MessageRefusal>> {
+  const found = new Map<string, Texts | MessageRefusal>()
+  const keep = async (name: string, texts: () => Promise<Record<string, string>>) =>
+    found.set(name, await refusable(async () => checked(await texts())))
+  let is_personal = false
+  for (const name of namesOf(languages, channel)) {
+    const shared = await sharedTexts(templates.read, fan_out.id, name)
+    if (!shared) continue
+    const { sources } = shared.texts
+    if (isPersonal(sources)) is_personal = true
+    else await keep(name, async () => plainTexts(sources))
+  }
+  if (!is_personal) return found
+  const rendered = (await members()).map(async (member) => {
+    const { shared, subscriber } = contentFor(languages, channel, member)
+    const texts = await sharedTexts(templates.read, fan_out.id, shared)
+    if (!texts || found.has(shared)) return
+    const values = { ...texts, subscriber, now: at }
+    await keep(member.id, () => renderFor(templates, inPlace(texts, subscriber), values))
+  })
+  await Promise.all(rendered)
+  return found
+}
+
+async function refusable<Made>(make: () => Promise<Made>): Promise<Made | MessageRefusal> {
+  try {
+    return await make()
+  } catch (error) {
+    const refusal = renderRefusal(error)
+    if (isLate(refusal)) throw error
+    return { reason: refusal.code, text: refusal.message }
+  }
 }
 
 /** Why texts cannot be rendered for a recipient. Throws what says nothing about the texts. */

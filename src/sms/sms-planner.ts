@@ -1,8 +1,8 @@
 import { type Static, Type as t } from "@sinclair/typebox"
-import { ApiError, fail, type Problems } from "../core/errors"
+import { fail, type Problems } from "../core/errors"
 import type { Caller } from "../identity/caller"
 import { smsSegments } from "../lib/sms-segments"
-import { nameFor, namesOf, sharedTexts } from "../messages/contents"
+import { nameFor } from "../messages/contents"
 import { keptOf } from "../messages/decided"
 import type {
   ChannelPlanner,
@@ -11,22 +11,12 @@ import type {
   PublishContent,
   SkipReason,
 } from "../messages/planner"
-import {
-  contentFor,
-  inPlace,
-  isLate,
-  isPersonal,
-  publishTexts,
-  renderFor,
-  renderRefusal,
-  type TextsOfContent,
-} from "../messages/shared-texts"
+import { isPersonal, publishTexts, renderAll, type TextsOfContent } from "../messages/shared-texts"
 import type { Envelope, MessageRefusal, NewMessage } from "../messages/tables"
 import { routing } from "../providers/routing"
 import type { AudienceMember } from "../subscribers/audience"
 import type { SendDecision } from "../subscribers/decision"
 import { SOURCE_BYTES } from "../templates/limits"
-import type { KeyedSources } from "../templates/template-renderer"
 import { newText, type SmsRules } from "./prepare"
 import { inlineText, requireBody } from "./render-text"
 import { MOST_SEGMENTS } from "./sms-input"
@@ -113,59 +103,13 @@ type RenderedBody = string | MessageRefusal
 async function begin(rules: SmsRules, next: NextRecipients): Promise<ChunkPlan> {
   const { project_id } = next.fan_out
   const routes = await routing(rules.read, "sms_provider", project_id, { recent: true })
-  const bodies = await renderBodies(rules, next)
+  const bodies = await renderAll(rules.templates, SMS, next, checked)
   return textChunk({ ...next, bodies, routes })
 }
 
-/** By subscriber; where all of a language get the same, by the name of their texts. */
-async function renderBodies(
-  rules: SmsRules,
-  { fan_out, languages, at, members }: NextRecipients,
-): Promise<Map<string, RenderedBody>> {
-  const { read } = rules.templates
-  const found = new Map<string, RenderedBody>()
-  let is_personal = false
-  for (const name of namesOf(languages, SMS)) {
-    const shared = await sharedTexts(read, fan_out.id, name)
-    if (!shared) continue
-    if (isPersonal(shared.texts.sources)) is_personal = true
-    else found.set(name, checked(shared.texts.sources.texts[0]?.source))
-  }
-  if (!is_personal) return found
-  const rendered = (await members()).map(async (member) => {
-    const { shared, subscriber } = contentFor(languages, SMS, member)
-    const texts = await sharedTexts(read, fan_out.id, shared)
-    if (!texts || found.has(shared)) return
-    const values = { ...texts, subscriber, now: at }
-    found.set(member.id, await renderedBody(rules, inPlace(texts, subscriber), values))
-  })
-  await Promise.all(rendered)
-  return found
-}
-
-/** Rejects where rendering takes too long, to be tried again: no text is lost because the machine is busy. */
-async function renderedBody(
-  { templates }: SmsRules,
-  texts: KeyedSources,
-  values: Parameters<typeof renderFor>[2],
-): Promise<RenderedBody> {
-  try {
-    return checked((await renderFor(templates, texts, values)).body)
-  } catch (error) {
-    const refusal = renderRefusal(error)
-    if (isLate(refusal)) throw error
-    return { reason: refusal.code, text: refusal.message }
-  }
-}
-
-function checked(body: string | undefined): RenderedBody {
-  try {
-    const whole = requireBody(body)
-    return tooLong(whole) ?? whole
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error
-    return { reason: error.code, text: error.message }
-  }
+function checked({ body }: Record<string, string>): RenderedBody {
+  const whole = requireBody(body)
+  return tooLong(whole) ?? whole
 }
 
 interface TextChunk extends Omit<NextRecipients, "members"> {

@@ -192,6 +192,7 @@ function startRoute(parts: PublishParts, contents: PublishContents): AnyRoute {
       "invalid_template",
       "template_render_failed",
       "invalid_email",
+      "invalid_url",
       "account_frozen",
       "conflict",
     ],

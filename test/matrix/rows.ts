@@ -84,6 +84,7 @@ export const ROWS: Record<string, Row> = {
   },
   "GET /v1/inbox/stats": plain,
   "GET /v1/inbox/{inbox_id}": plain,
+  "PATCH /v1/inbox/{inbox_id}": with_({ title: "Dong" }),
   "DELETE /v1/inbox/{inbox_id}": plain,
   "GET /v1/subscriber-inbox/ws": plain,
   "GET /v1/subscriber-inbox": plain,
