@@ -127,14 +127,16 @@ export function frameOfWhole(change: InboxChange): string | undefined {
   return kind === "updated" || kind === "counts" ? undefined : frameOf(change)
 }
 
-/** A message that is gone by now is told as one that was deleted. */
+type LoggedChange = Pick<InboxChange, "subscriber_id" | "seq" | "kind" | "entry_id" | "scope">
+
+/** A message that is gone by now, or in another inbox, is told as one that was deleted. */
 function frameOf(
-  { seq, kind, entry_id, scope }: Pick<InboxChange, "seq" | "kind" | "entry_id" | "scope">,
+  { subscriber_id, seq, kind, entry_id, scope }: LoggedChange,
   message?: OwnMessage,
 ): string {
   if (entry_id === null)
     return JSON.stringify({ type: `messages.${kind}`, upto_seq: seq, ...scope })
-  if (kind === "deleted" || !message)
+  if (kind === "deleted" || message?.subscriber_id !== subscriber_id)
     return JSON.stringify({ type: "message.deleted", seq, id: entry_id })
   return JSON.stringify({ type: `message.${kind}`, seq, message })
 }

@@ -1,7 +1,7 @@
 import { connect } from "node:net"
 
 /** A WebSocket that never says a word: no pong, and nothing read while it sleeps. */
-export function silentSocket(url: string, path: string, key: string) {
+export function silentSocket(url: string, path: string, key: string, protocol = "svc.events.v1") {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
   const chunks: Buffer[] = []
@@ -23,7 +23,7 @@ export function silentSocket(url: string, path: string, key: string) {
       "Upgrade: websocket",
       "Sec-WebSocket-Version: 13",
       `Sec-WebSocket-Key: ${btoa("0123456789abcdef")}`,
-      "Sec-WebSocket-Protocol: svc.events.v1",
+      `Sec-WebSocket-Protocol: ${protocol}`,
       `X-API-Key: ${key}`,
       "\r\n",
     ].join("\r\n"),

@@ -92,8 +92,9 @@ export async function refusedUpgrade(
   url: string,
   query: string,
   headers: Record<string, string>,
+  path = "/v1/events/stream",
 ): Promise<{ status: number; code: string | undefined; reason: unknown }> {
-  const response = await fetch(`${url}/v1/events/stream${query}`, {
+  const response = await fetch(`${url}${path}${query}`, {
     headers: {
       connection: "Upgrade",
       upgrade: "websocket",

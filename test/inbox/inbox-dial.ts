@@ -5,10 +5,11 @@ import { type Dial, dial, type TestSocket } from "../harness/socket"
 import { addSubscriber, tokenOf } from "./subscriber-app"
 
 export const PROTOCOL = "svc.inbox.v1"
+export const PATH = "/v1/subscriber-inbox/ws"
 
 /** Opens the socket of an inbox, without signing in. */
 export const knock = (url: string, query = "", given: Dial = {}): Promise<TestSocket> =>
-  dial(url, query, { protocols: [PROTOCOL], ...given, path: "/v1/subscriber-inbox/ws" })
+  dial(url, query, { protocols: [PROTOCOL], ...given, path: PATH })
 
 /** Opens it, and signs in with the first frame. */
 export async function enter(url: string, token: string, after_seq?: number): Promise<TestSocket> {

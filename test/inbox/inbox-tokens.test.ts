@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import { createHmac, createPublicKey, generateKeyPairSync, type KeyObject, sign } from "node:crypto"
+import { createHmac, createPublicKey, generateKeyPairSync } from "node:crypto"
 import { join } from "node:path"
 import { eq } from "drizzle-orm"
 import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, exportJWK, jwtVerify } from "jose"
@@ -14,7 +14,15 @@ import { NOBODY } from "../harness/mail"
 import { locate, missing } from "../harness/peers"
 import { team } from "../harness/people"
 import { sharedService } from "../harness/shared-service"
-import { addSubscriber, bearer, INBOX, subscriberApp, tokenOf } from "./subscriber-app"
+import {
+  addSubscriber,
+  bearer,
+  encode,
+  INBOX,
+  signedWith,
+  subscriberApp,
+  tokenOf,
+} from "./subscriber-app"
 
 const clock = movableClock()
 const service = await sharedService()
@@ -23,14 +31,6 @@ const app = client(subscriberApp(service), undefined)
 
 const TOKEN = "/v1/subscriber-inbox/token"
 const DAY = 86_400
-
-const encode = (part: object | string) =>
-  Buffer.from(typeof part === "string" ? part : JSON.stringify(part)).toString("base64url")
-
-function signedWith(key: KeyObject, header: object, claims: object): string {
-  const head = `${encode(header)}.${encode(claims)}`
-  return `${head}.${sign(null, Buffer.from(head), key).toString("base64url")}`
-}
 
 async function genuine() {
   const project = await service.project()

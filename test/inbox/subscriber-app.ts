@@ -1,3 +1,4 @@
+import { type KeyObject, sign } from "node:crypto"
 import { Type as t } from "@sinclair/typebox"
 import { Elysia } from "elysia"
 import { newId } from "../../src/core/ids"
@@ -120,3 +121,12 @@ export async function tokenOf(
 }
 
 export const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+
+export const encode = (part: object | string) =>
+  Buffer.from(typeof part === "string" ? part : JSON.stringify(part)).toString("base64url")
+
+/** A token that this key signed, whatever it says. */
+export function signedWith(key: KeyObject, header: object, claims: object): string {
+  const head = `${encode(header)}.${encode(claims)}`
+  return `${head}.${sign(null, Buffer.from(head), key).toString("base64url")}`
+}
