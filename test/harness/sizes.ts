@@ -92,6 +92,8 @@ export const sizes = {
   faulty_texts: full ? 200 : 40,
   /** Made-up templates that are sent. */
   templates: full ? 20_000 : 1_000,
+  /** Clients that say made-up frames at the socket of an inbox, up to five each. */
+  inbox_frames: full ? 800 : 200,
   /** Made-up bodies of preferences. */
   preferences: full ? 10_000 : 1_000,
   /** Rounds of killing a backup at each of its steps. */
