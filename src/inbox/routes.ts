@@ -1,6 +1,6 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import { invalid } from "../core/errors"
-import { Deleted, deleted, oneOf, optionalText } from "../http/field-schemas"
+import { Deleted, deleted, optionalText } from "../http/field-schemas"
 import { type Cursors, listPage, pageQuery } from "../http/page"
 import { period } from "../http/period"
 import { type AnyRoute, type Call, projectRow, route } from "../http/route"
@@ -48,7 +48,7 @@ const inboxQuery = pageQuery({
   external_id: optionalText({ description: "The same, by your own id." }),
   category: optionalText({ description: "Only this category." }),
   tag: optionalText({ description: "Only those with this tag." }),
-  state: t.Optional(oneOf(...INBOX_STATES)),
+  state: t.Optional(word(INBOX_STATES, "Only messages in this state.")),
 })
 
 export const inboxRoutes = (parts: InboxParts): AnyRoute[] => [
