@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net"
 /** A way to a server on the loopback that may break. Its port stays, also where the server gets another one. */
 export interface CuttingProxy extends Disposable {
   port: number
-  /** Where the server is now. */
+  /** Where the server is now. 0: the network is off, and what is open breaks. */
   leadTo(port: number): void
 }
 
@@ -17,6 +17,7 @@ export async function cuttingProxy(
   let target = 0
   const open = new Set<Socket>()
   const server = createServer((client) => {
+    if (target === 0) return void client.destroy()
     const upstream = connect(target, "127.0.0.1")
     const cut = () => {
       for (const one of [client, upstream]) {
@@ -48,6 +49,7 @@ export async function cuttingProxy(
     port: (server.address() as AddressInfo).port,
     leadTo(port) {
       target = port
+      if (port === 0) for (const one of open) one.destroy()
     },
     [Symbol.dispose]() {
       for (const one of open) one.destroy()
