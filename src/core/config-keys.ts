@@ -75,8 +75,8 @@ export const keys = {
     "Maximum memory in MB for the bodies of all requests together. A request that does not fit gets 503.",
   ),
   "http.max_connections": optional(
-    whole(16, 10_000),
-    "Maximum number of HTTP connections. Without it, the limit of open files decides, up to 10,000.",
+    whole(16, 15_000),
+    "Maximum number of HTTP connections. Without it, the limit of open files decides, up to 10,000. Sockets of inboxes count, too.",
   ),
   "http.per_ip": optional(
     whole(1, 10_000),

@@ -24,6 +24,11 @@ const READS = 400
 const WARM_UP = 4
 const READY_MS = 120_000
 const PEER = "socket.io@4.8.4"
+/** Each client has an address of its own, as behind a proxy. */
+const CONNECTIONS = {
+  BELFRY_HTTP_MAX_CONNECTIONS: "15000",
+  BELFRY_HTTP_TRUSTED_PROXIES: "127.0.0.1",
+}
 
 const CONTENT = {
   title: "Maintenance on Sunday",
@@ -137,7 +142,7 @@ async function filled(scratch: Scratch, members: number) {
     Array.from({ length: members }, () => ({})),
   )
   await store.close()
-  const server = await serve(scratch.path, key)
+  const server = await serve(scratch.path, key, CONNECTIONS)
   const file = join(scratch.path, "tokens")
   writeFileSync(file, (await tokensOf(server, ids)).join("\n"))
   return { server, ids, file, project_id }
@@ -160,7 +165,7 @@ async function tokensOf({ url, headers }: Serving, ids: string[]): Promise<strin
   return tokens
 }
 
-async function publishOurs() {
+export async function publishOurs() {
   using scratch = scratchFolder()
   const { server, ids, file } = await filled(scratch, MEMBERS)
   await using _ = server
@@ -241,7 +246,7 @@ async function publishTheirs({ path }: Scratch): Promise<number> {
 }
 
 /** What the server's memory grows by for each of many sockets that are only open, over the first tenth of them. */
-async function socketKilobytes(): Promise<number> {
+export async function socketKilobytes(): Promise<number> {
   using scratch = scratchFolder()
   const { server, file } = await filled(scratch, SOCKETS)
   await using _ = server
@@ -262,7 +267,7 @@ async function socketKilobytes(): Promise<number> {
 }
 
 /** The 99th percentile of reads of an inbox with few messages and of one with many, taken in turn. */
-async function readInboxes() {
+export async function readInboxes() {
   using scratch = scratchFolder()
   const { server: first, ids, project_id, file } = await filled(scratch, 2)
   await first.stop()
