@@ -42,8 +42,9 @@ async function stage(nodes: number, database_url: string | null): Promise<Stage>
   const homes = Array.from({ length: nodes }, makeHome)
   const master = { BELFRY_SECURITY_MASTER_KEY: Buffer.alloc(32, 7).toString("base64") }
   const blobs = { BELFRY_STORAGE_BLOBS_DIR: join(homes[0] ?? "", "blobs") }
+  const base = { BELFRY_BASE_URL: "https://belfry.test" } // tokens name it, and ports change
   const env: Record<string, string> =
-    database_url === null ? {} : { DATABASE_URL: database_url, ...master, ...blobs }
+    database_url === null ? base : { ...base, DATABASE_URL: database_url, ...master, ...blobs }
   const key = await initialise(homes[0] ?? "", env)
   let is_calm = false
   const range = BYTES.most - BYTES.least
@@ -93,7 +94,9 @@ async function ask<Data>(
     const given = body && { body: JSON.stringify(body) }
     const answer = await fetch(url, { method, headers, ...given }).catch(() => undefined)
     const text = await answer?.text().catch(() => undefined)
-    if (answer && text && answer.status < 500) {
+    if (answer && text && answer.status < 500 && answer.status !== 429) {
+      if (![200, 201, 404, 422].includes(answer.status))
+        throw new Error(`${method} ${path}: ${text}`)
       return { status: answer.status, ...JSON.parse(text) }
     }
     if (tries > 200) throw new Error(`no server answers ${method} ${path}: ${text}`)

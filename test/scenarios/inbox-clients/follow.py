@@ -97,6 +97,13 @@ class Client:
             for message in self.messages.values():
                 bulk(frame, message)
 
+    async def mark(self, id, mark):
+        frame = {"type": "mark", "id": id, "as": mark, "ref": "m"}
+        try:
+            await self.socket.send(json.dumps(frame))
+        except websockets.ConnectionClosed:
+            pass
+
     def known(self):
         fields = ("seen_at", "read_at", "archived_at")
         messages = [
@@ -141,8 +148,8 @@ async def main():
         if command == "mark":
             person, id, mark = words
             for client in clients:
-                if client.person == person and client.ready and client.socket.open:
-                    await client.socket.send(json.dumps({"type": "mark", "id": id, "as": mark, "ref": "m"}))
+                if client.person == person and client.ready:
+                    await client.mark(id, mark)
     for task in tasks:
         task.cancel()
 
