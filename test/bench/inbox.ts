@@ -165,7 +165,7 @@ async function tokensOf({ url, headers }: Serving, ids: string[]): Promise<strin
   return tokens
 }
 
-export async function publishOurs() {
+async function publishOurs() {
   using scratch = scratchFolder()
   const { server, ids, file } = await filled(scratch, MEMBERS)
   await using _ = server
@@ -246,7 +246,7 @@ async function publishTheirs({ path }: Scratch): Promise<number> {
 }
 
 /** What the server's memory grows by for each of many sockets that are only open, over the first tenth of them. */
-export async function socketKilobytes(): Promise<number> {
+async function socketKilobytes(): Promise<number> {
   using scratch = scratchFolder()
   const { server, file } = await filled(scratch, SOCKETS)
   await using _ = server
@@ -267,7 +267,7 @@ export async function socketKilobytes(): Promise<number> {
 }
 
 /** The 99th percentile of reads of an inbox with few messages and of one with many, taken in turn. */
-export async function readInboxes() {
+async function readInboxes() {
   using scratch = scratchFolder()
   const { server: first, ids, project_id, file } = await filled(scratch, 2)
   await first.stop()

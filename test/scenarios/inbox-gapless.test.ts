@@ -95,8 +95,7 @@ async function ask<Data>(
     const answer = await fetch(url, { method, headers, ...given }).catch(() => undefined)
     const text = await answer?.text().catch(() => undefined)
     if (answer && text && answer.status < 500 && answer.status !== 429) {
-      if (![200, 201, 404, 422].includes(answer.status))
-        throw new Error(`${method} ${path}: ${text}`)
+      if (![200, 201, 404].includes(answer.status)) throw new Error(`${method} ${path}: ${text}`)
       return { status: answer.status, ...JSON.parse(text) }
     }
     if (tries > 200) throw new Error(`no server answers ${method} ${path}: ${text}`)
