@@ -150,7 +150,10 @@ export class BelfryInbox extends HTMLElement {
     const move = () => place(panel.element, bell)
     let open = new AbortController()
     // Before the first picture of it: the event of the end comes later.
-    panel.element.addEventListener("beforetoggle", () => requestAnimationFrame(move))
+    panel.element.addEventListener("beforetoggle", ({ newState }) => {
+      requestAnimationFrame(move)
+      if (newState === "closed" && panel.element.contains(this.#root.activeElement)) bell.focus()
+    })
     panel.element.addEventListener("toggle", ({ newState }) => {
       const is_open = newState === "open"
       bell.setAttribute("aria-expanded", String(is_open))

@@ -46,8 +46,8 @@ export class InboxPanel {
   #is_loading = true
   #has_failed = false
   #in_settings = false
-  /** As many unseen messages as were marked last, or while it is asked for. */
-  #marked_seen = 0
+  /** So many unseen messages the server was asked to mark last, and has not marked. */
+  #asked_seen = 0
   #timer: ReturnType<typeof setTimeout> | undefined
 
   constructor(parts: PanelParts) {
@@ -107,6 +107,7 @@ export class InboxPanel {
   /** Puts the focus to the messages. */
   enter(): void {
     if (this.#in_settings || !this.#list.focusFirst()) this.#body.focus()
+    this.#asked_seen = 0
     this.#see()
   }
 
@@ -202,7 +203,8 @@ export class InboxPanel {
       this.#show({ filter, ...(category !== undefined && { category }) })
     }
     const attributes = { class: "tab", role: "tab", "aria-controls": "body", "data-tab": category }
-    return makeButton(attributes, choose, make("bdi", {}, name), make("span", { class: "count" }))
+    const count = make("span", { class: "count" })
+    return makeButton(attributes, choose, make("bdi", {}, name), " ", count)
   }
 
   #updateTabs(): void {
@@ -260,16 +262,21 @@ export class InboxPanel {
     return label ?? words.charAt(0).toUpperCase() + words.slice(1)
   }
 
-  /** What is shown is seen. A refusal is not repeated until there is more to see. */
+  /** What is shown is seen. A refusal is not repeated until there is more to see, or the network is back. */
   #see(): void {
     const { client } = this.#parts
     const { unseen } = client.counts
+    if (!this.#is_reached) this.#asked_seen = 0
     const is_shown = this.is_open && document.visibilityState === "visible"
-    const is_new = unseen > 0 && unseen !== this.#marked_seen
-    if (unseen === 0) this.#marked_seen = 0
-    if (!is_shown || !is_new || !this.#is_reached) return
-    this.#marked_seen = unseen
-    client.mark("*", "seen").catch(() => {})
+    if (!is_shown || !this.#is_reached || unseen <= this.#asked_seen) return
+    this.#asked_seen = unseen
+    client.mark("*", "seen").then(
+      () => {
+        this.#asked_seen = 0
+        this.#see()
+      },
+      () => {},
+    )
   }
 
   #keepTimes(): void {

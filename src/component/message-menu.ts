@@ -19,16 +19,23 @@ export class MessageMenu {
   readonly element = make("div", { class: "menu", role: "menu", popover: "auto" })
   readonly #parts: MenuParts
   readonly #place: ReturnType<typeof placer>
+  #opener: HTMLElement | undefined
 
   constructor(parts: MenuParts) {
     this.#parts = parts
     this.#place = placer(parts.root, ".menu")
     this.element.addEventListener("keydown", (event) => this.#press(event))
+    // Browsers give the focus back from a popover, but not from one above another.
+    this.element.addEventListener("beforetoggle", ({ newState }) => {
+      const has_focus = this.element.contains(parts.root.activeElement)
+      if (newState === "closed" && has_focus) this.#opener?.focus()
+    })
   }
 
   show(message: InboxMessage, at: HTMLElement): void {
     this.element.setAttribute("aria-label", this.#parts.words.more(message.title))
     this.element.replaceChildren(...this.#items(message))
+    this.#opener = at
     this.element.showPopover()
     this.#place(this.element, at)
     this.#buttons[0]?.focus()

@@ -3,7 +3,9 @@ import type { Components } from "../../client/components"
 import { isolated } from "../../lib/text"
 import { quoted } from "../curl"
 import { useLoaded, useTitle } from "../hooks"
+import { Button } from "../parts/button"
 import { CodeBlock } from "../parts/code-block"
+import { ActionDialog, type DialogProps } from "../parts/dialog"
 import { Choice, Field } from "../parts/field"
 import { Empty, Notice, Trouble, Waiting } from "../parts/notice"
 import { keptTheme } from "../theme-choice"
@@ -55,6 +57,7 @@ interface FoundProps {
 
 function Found({ subscribers, is_search }: FoundProps) {
   const [id, setId] = useState("")
+  const [is_sending, setSending] = useState(false)
   const chosen = subscribers.find((one) => one.id === id) ?? subscribers[0]
   if (!chosen)
     return (
@@ -69,10 +72,12 @@ function Found({ subscribers, is_search }: FoundProps) {
     <>
       <Choice label="Subscriber" value={chosen.id} onChoose={setId} options={options} />
       <Preview key={chosen.id} subscriber_id={chosen.id} />
-      <CodeBlock
-        label="Send a message"
-        text={`belfry inbox send --to ${quoted(chosen.external_id)} --title Hello`}
-      />
+      <Button look="go" onClick={() => setSending(true)}>
+        Send a message
+      </Button>
+      {is_sending && (
+        <SendDialog subscriber={chosen} onClose={() => setSending(false)} onDone={() => {}} />
+      )}
     </>
   )
 }
@@ -82,6 +87,30 @@ const nameOf = ({ external_id, name, email }: Subscriber) =>
     .filter(Boolean)
     .map((text) => isolated(text ?? ""))
     .join(" · ")
+
+interface SendProps extends DialogProps {
+  subscriber: Subscriber
+}
+
+function SendDialog({ subscriber: { id, external_id }, ...then }: SendProps) {
+  const [title, setTitle] = useState("Hello")
+  const [body, setBody] = useState("")
+  const more = body && ` --body ${quoted(body)}`
+  return (
+    <ActionDialog
+      title="Send a message"
+      action="Send"
+      said="the message is in the inbox"
+      operation="POST /v1/inbox"
+      input={{ body: { subscriber_id: id, title, ...(body && { body }) } }}
+      belfry={`belfry inbox send --to ${quoted(external_id)} --title ${quoted(title)}${more}`}
+      {...then}
+    >
+      <Field label="Title" value={title} onInput={setTitle} required />
+      <Field label="Text" value={body} onInput={setBody} rows={3} />
+    </ActionDialog>
+  )
+}
 
 /** The element from `/inbox.js` itself. It asks for a token with the rights of the reader. */
 function Preview({ subscriber_id }: { subscriber_id: string }) {
