@@ -1,9 +1,9 @@
 import { metadata, variables } from "../lib/body-flags"
 import type { Action } from "../lib/context"
 import { usage } from "../lib/errors"
-import { flag } from "../lib/field-flags"
+import { flag, type OptionWords, type PlainOptions } from "../lib/field-flags"
 import { ANY_PERIOD } from "../lib/flags"
-import { type InboxFrame, InboxStream, type NamedInbox } from "../lib/inbox-stream"
+import { type InboxFrame, type NamedInbox, InboxStream } from "../lib/inbox-stream"
 import { frameLine, inboxColumns, inboxText } from "../lib/inbox-text"
 import { parsedObject, readText } from "../lib/input"
 import { limitOf } from "../lib/paging"
@@ -34,6 +34,31 @@ const CONTENT: PlainFlags = {
   tags: flag(["--tag <tag>", "label of the message; may be repeated", "several"]),
   category: "kind of the message, which its recipient can unsubscribe from",
   expires_at: "when the message is removed: a time, or a span from now",
+}
+
+/** What a message becomes. */
+const MARKS: readonly [option: string, field: string, value: boolean, about: string][] = [
+  ["--read", "read", true, "mark it as read"],
+  ["--unread", "read", false, "mark it as not read"],
+  ["--seen", "seen", true, "mark it as seen"],
+  ["--archived", "archived", true, "move it to the archive"],
+  ["--unarchived", "archived", false, "move it back from the archive"],
+]
+
+const markOptions = MARKS.map(([option, , , about]): OptionWords => [option, about])
+
+function marksOf(options: PlainOptions): object {
+  const wanted = MARKS.filter(([option]) => options[option.slice(2)] === true)
+  return Object.fromEntries(wanted.map(([, field, value]) => [field, value]))
+}
+
+function contradiction(options: PlainOptions): string | undefined {
+  const pairs = [
+    ["read", "unread"],
+    ["archived", "unarchived"],
+  ]
+  const both = pairs.find((names) => names.every((name) => options[name]))
+  return both && `--${both[0]} and --${both[1]}: use one`
 }
 
 interface TailOptions {
@@ -112,6 +137,16 @@ export const inboxRows = [
     next: ([first]) => (first ? `inbox get ${first.id}` : `inbox send ${TO_ANN} --title Hello`),
   }),
   row("get <id>", "GET /v1/inbox/{inbox_id}", { shown: inboxText }),
+  row("update <id>", "PATCH /v1/inbox/{inbox_id}", {
+    about: "change a message or its state; who looks at it sees it at once",
+    example: ["--title 'Your invoice is paid' --read", "--archived", "--expires 7d"],
+    flags: { ...CONTENT, read: false, seen: false, archived: false },
+    options: markOptions,
+    refuse: contradiction,
+    input: marksOf,
+    done: ({ id }) => `changed ${id}`,
+    shown: inboxText,
+  }),
   row("rm <id>", "DELETE /v1/inbox/{inbox_id}", {
     about: "delete a message; it disappears from the inbox at once",
     ...deletes((id) => `The message ${id} will disappear from the inbox.`),

@@ -106,6 +106,7 @@ export const publishRows = [
       "--template news --wait",
       "--subject News --html-file news.html --category news",
       "--channel sms --sms-body 'Hello {{subscriber.name}}'",
+      "--channel in_app --title 'Hello {{subscriber.name}}' --action-url /news",
     ],
     file: { channels: ["email"] },
     flags: {
@@ -122,6 +123,12 @@ export const publishRows = [
       "content.email.subject": flag(["--subject <text>", "subject of the email"]),
       ...{ "content.email.text": text, "content.email.html": html, variables },
       "content.sms.body": flag(["--sms-body <text>", "text of the SMS, with `--channel sms`"]),
+      "content.in_app.title": flag([
+        "--title <text>",
+        "title of the message, with `--channel in_app`",
+      ]),
+      "content.in_app.body": flag(["--body <body>", "text of the message in the inbox"]),
+      "content.in_app.action_url": flag(["--action-url <url>", "where it leads to"]),
       category: "kind of the message, which its recipient can unsubscribe from",
       exclude: flag([
         "--exclude <subscriber>",

@@ -6,6 +6,9 @@ import { createInterface } from "node:readline"
 import { Readable } from "node:stream"
 import type { Components } from "../../src/client/components"
 import { verify } from "../../src/lib/signature"
+import { openClient } from "../lib/client"
+import { type InboxFrame, InboxStream } from "../lib/inbox-stream"
+import { NOBODY } from "../lib/profiles"
 import { millis, pause } from "../lib/time"
 import { ownCommand, scratchEnvironment } from "./own-binary"
 
@@ -153,6 +156,56 @@ const check = (name: string, about: string, run: SmokeCheck["run"]): SmokeCheck 
   return { name, about, run }
 }
 
+type EventEnvelope = Components["EventEnvelope"]
+
+const READER = "smoke-reader"
+const CALL_MILLISECONDS = 10_000
+
+/** Follows an inbox as an app does, sends a message to it, and marks that as read over the socket. Gives its id. */
+async function readInInbox(box: SmokeBox) {
+  const { url, api_key } = box.ready
+  const open = (anonymous: boolean) =>
+    openClient(
+      { ...NOBODY, url, api_key },
+      { timeout: CALL_MILLISECONDS, dry_run: false, anonymous },
+    )
+  const first = { ready: next(), created: next(), ack: next() }
+  const stream = new InboxStream(
+    open(false),
+    open(true),
+    { external_id: READER },
+    {
+      onFrame(frame) {
+        const name = frame.type === "message.created" ? "created" : frame.type
+        if (name in first) first[name as keyof typeof first].resolve(frame)
+      },
+    },
+  )
+  const heard = async (name: keyof typeof first) => {
+    const frame = await box.inTime(
+      Promise.race([first[name].promise, stream.ended]),
+      `frame ${name}`,
+    )
+    if (!frame) throw new Error(`the socket closed before the frame ${name}`)
+    return frame
+  }
+  try {
+    await heard("ready")
+    const words = ["inbox", "send", "--to", READER, "--title", "Smoke"]
+    const { id } = await box.run<{ id: string }>(...words)
+    const told = await heard("created")
+    if (told.type !== "message.created" || told.message.id !== id)
+      throw new Error(`the socket told of another message than ${id}`)
+    stream.send({ type: "mark", id, as: "read", ref: "smoke" })
+    await heard("ack")
+    return id
+  } finally {
+    stream.close()
+  }
+}
+
+const next = () => Promise.withResolvers<InboxFrame>()
+
 /** In the order in which they run. When the first fails, the rest is not tried. */
 export const SMOKE_CHECKS: readonly SmokeCheck[] = [
   check("start", "the server starts in an empty folder and is ready", async (box) => {
@@ -166,6 +219,15 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
   check("text", "a text is delivered, and shown in the mailbox", async (box) => {
     await box.run("sms", "send", "+14155550100", "Smoke", "--wait")
     await box.run("mailbox", "wait", "--to", "14155550100@sms.mailbox.test")
+  }),
+  check("inbox", "a message reaches an open inbox, and is read there", async (box) => {
+    await box.run("subscribers", "upsert", READER)
+    const id = await readInInbox(box)
+    const list = ["inbox", "list", "--external-id", READER, "--state", "read"]
+    const found = await box.run<{ id: string }[]>(...list)
+    if (found[0]?.id !== id) throw new Error("the message is not read in the list")
+    const events = await box.run<EventEnvelope[]>("events", "list", "--event", "inbox.read")
+    if (events[0]?.data.inbox_message_id !== id) throw new Error("no event tells of it")
   }),
   check("webhook", "an event reaches a webhook with a right signature", async (box) => {
     const { promise: heard, resolve } = Promise.withResolvers<Heard>()

@@ -124,6 +124,7 @@ export const calls: Record<string, string[]> = {
     ...["--limit", "2"],
   ],
   "inbox get": [ID],
+  "inbox update": [ID, "--title", "t", "--read", "--unarchived"],
   "inbox rm": [ID],
   "inbox stats": ["--period", "2026-11"],
   "inbox tail": ["--external-id", "user-42", "--limit", "1"],

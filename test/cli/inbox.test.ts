@@ -74,6 +74,18 @@ test("a key of idempotency sends once, and a dry run sends nothing", async () =>
   expect(dry.body).toEqual({ external_id: "user-42", title: "Once" })
 })
 
+test("a message is changed in content and state, and what contradicts itself is refused", async () => {
+  const { id } = await send("--to", "user-43", "--title", "Due", "--tag", "a")
+  const paid = ["--title", "Paid", "--tag", "b", "--action", "show=Show=/7", "--read", "--archived"]
+  const changed = await json(["inbox", "update", id, ...paid])
+  expect(changed).toMatchObject({ title: "Paid", tags: ["b"], read_at: expect.any(String) })
+  expect(changed.actions).toMatchObject([{ key: "show", url: "/7" }])
+  const back = await json(["inbox", "update", id, "--unread", "--unarchived"])
+  expect(back).toMatchObject({ read_at: null, archived_at: null, seen_at: expect.any(String) })
+  expect((await ask(["inbox", "update", id, "--read", "--unread"])).exit).toBe(2)
+  expect((await ask(["inbox", "update", id])).exit).toBe(2)
+})
+
 test("a message is removed where somebody has said so, and the period has its counts", async () => {
   const { id } = await send("--to", "user-43", "--title", "Old")
   expect((await ask(["inbox", "rm", id])).exit).toBe(2)

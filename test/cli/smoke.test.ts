@@ -8,6 +8,7 @@ const NAMES = [
   "start",
   "send",
   "text",
+  "inbox",
   "webhook",
   "template",
   "submission",

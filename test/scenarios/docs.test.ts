@@ -124,7 +124,7 @@ async function startReceiver(server: Belfry, folder: string) {
 }
 
 test("every block has a language, so that it can be run or is known to be no command", () => {
-  const known = ["sh", "toml", "text", "js", "ts", "python", "go", "php", "json"]
+  const known = ["sh", "toml", "text", "html", "js", "ts", "python", "go", "php", "json"]
   const wrong = pages.flatMap(codeBlocks).filter(({ language }) => !known.includes(language))
   expect(wrong.map(({ path, line, language }) => `${path}:${line} "${language}"`)).toEqual([])
 })

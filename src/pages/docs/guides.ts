@@ -6,6 +6,7 @@ import domains from "../../../docs/domains.md" with { type: "file" }
 import glossary from "../../../docs/glossary.md" with { type: "file" }
 import howAMessageTravels from "../../../docs/how-a-message-travels.md" with { type: "file" }
 import inbound from "../../../docs/inbound.md" with { type: "file" }
+import inbox from "../../../docs/inbox.md" with { type: "file" }
 import inboxTokens from "../../../docs/inbox-tokens.md" with { type: "file" }
 import mailbox from "../../../docs/mailbox.md" with { type: "file" }
 import movingIn from "../../../docs/moving-in.md" with { type: "file" }
@@ -57,6 +58,7 @@ export const guides: Guide[] = [
   { name: "preferences", short: "Preferences", file: preferences },
   { name: "sending-to-subscribers", short: "Sending to subscribers", file: sendingToSubscribers },
   { name: "unsubscribe", short: "Unsubscribing", file: unsubscribe },
+  { name: "inbox", short: "The in-app inbox", file: inbox },
   { name: "inbox-tokens", short: "Tokens of subscribers", file: inboxTokens },
   { name: "suppressions", short: "Suppressions", file: suppressions },
   { name: "consent", short: "Consent and erasure", file: consent },
