@@ -3,7 +3,7 @@ import type { Action } from "../lib/context"
 import { usage } from "../lib/errors"
 import { flag, type OptionWords, type PlainOptions } from "../lib/field-flags"
 import { ANY_PERIOD } from "../lib/flags"
-import { type InboxFrame, type NamedInbox, InboxStream } from "../lib/inbox-stream"
+import { type InboxFrame, InboxStream, type NamedInbox } from "../lib/inbox-stream"
 import { frameLine, inboxColumns, inboxText } from "../lib/inbox-text"
 import { parsedObject, readText } from "../lib/input"
 import { limitOf } from "../lib/paging"
@@ -138,7 +138,7 @@ export const inboxRows = [
   }),
   row("get <id>", "GET /v1/inbox/{inbox_id}", { shown: inboxText }),
   row("update <id>", "PATCH /v1/inbox/{inbox_id}", {
-    about: "change a message or its state; who looks at it sees it at once",
+    about: "change a message or its state; open pages show it at once",
     example: ["--title 'Your invoice is paid' --read", "--archived", "--expires 7d"],
     flags: { ...CONTENT, read: false, seen: false, archived: false },
     options: markOptions,

@@ -134,6 +134,7 @@ export const commandLines: Readonly<Record<string, string>> = {
   "PATCH /v1/domains/{domain_id}": "belfry domains update acme.test --return-path mail",
   "PATCH /v1/emails/{email_id}": "belfry emails reschedule 0199a1c2-0000-7000-8000-000000000001 'tomorrow 9:00'",
   "PATCH /v1/inbound-routes/{route_id}": "belfry inbound routes update 0199a1c2-0000-7000-8000-000000000001 --drop",
+  "PATCH /v1/inbox/{inbox_id}": "belfry inbox update 0199a1c2-0000-7000-8000-000000000001 --title 'Your invoice is paid' --read",
   "PATCH /v1/mailbox/{mail_id}": "belfry mailbox read 0199a1c2-0000-7000-8000-000000000001",
   "PATCH /v1/projects/{project_id}": "belfry projects update 0199a1c2-0000-7000-8000-000000000001 --name Shop",
   "PATCH /v1/projects/{project_id}/members/{user_id}": "belfry projects set-role 0199a1c2-0000-7000-8000-000000000001 0199a1c2-0000-7000-8000-000000000002 admin",
