@@ -287,6 +287,9 @@ export class InboxClient extends EventTarget {
     this.#seq = seq
     if (frame.type === "message.created") this.#welcome(frame.message)
     else if (!is_known && frame.type !== "messages.seen") this.#recount()
+    // What it brings into this view, it does not hold.
+    if (frame.type === "messages.archived" && this.#view.filter === "archived")
+      this.#load({ is_position: false }).catch(() => {})
   }
 
   #welcome(message: InboxMessage): void {

@@ -162,11 +162,15 @@ export class FakeInbox {
     const body = request.method === "POST" ? ((await request.json()) as Body) : {}
     if (name === "GET ") return this.#page(searchParams)
     if (name === "GET /unread-count") return data(this.counts())
-    if (name === "POST /mark") for (const id of body.ids ?? []) this.mark(id, body.as ?? "read")
+    if (name === "POST /mark") this.#markSome(body)
     if (name === "POST /read-all") this.markAll("read", body)
     const [, id = "", , key] = path.split("/")
     if (request.method === "DELETE") this.remove(id)
     return data(key ? { ...this.#find(id), seq: this.seq } : {})
+  }
+
+  #markSome({ ids = [], as = "read" }: Body): void {
+    for (const id of ids) if (this.messages.has(id)) this.mark(id, as)
   }
 
   #page(query: URLSearchParams): Response {
