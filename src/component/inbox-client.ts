@@ -7,12 +7,7 @@ import type {
   InboxState,
   InboxView,
 } from "./inbox-message"
-import {
-  type InboxPage,
-  type InboxProblem,
-  InboxRequests,
-  type TokenSource,
-} from "./inbox-requests"
+import { type InboxProblem, InboxRequests, type TokenSource } from "./inbox-requests"
 import {
   type ChangeFrame,
   changeOf,
@@ -149,22 +144,20 @@ export class InboxClient extends EventTarget {
     }
     const loaded = this.messages.map((message) => message.id)
     const ids = id === "*" ? loaded.slice(0, MOST_IDS) : [id]
-    const isOf = (message: InboxMessage) => ids.includes(message.id)
-    await this.#attempt({ change, isOf }, () => this.#requests.ask("POST", "/mark", { ids, as }))
+    const pending = { change, isOf: (message: InboxMessage) => ids.includes(message.id) }
+    await this.#attempt(pending, () => this.#requests.ask("POST", "/mark", { ids, as }))
   }
 
   /** Hides a message until a time (ISO 8601); null shows it again. */
   async snooze(id: string, until: string | null): Promise<void> {
-    const change = (message: InboxMessage) => ({ ...message, snoozed_until: until })
     const body = { snoozed_until: until }
-    await this.#attempt(one(id, change), () => this.#requests.ask("PATCH", `/${id}`, body))
+    const pending = one(id, (message) => ({ ...message, ...body }))
+    await this.#attempt(pending, () => this.#requests.ask("PATCH", `/${id}`, body))
   }
 
   async remove(id: string): Promise<void> {
-    await this.#attempt(
-      one(id, () => undefined),
-      () => this.#requests.ask("DELETE", `/${id}`),
-    )
+    const pending = one(id, () => undefined)
+    await this.#attempt(pending, () => this.#requests.ask("DELETE", `/${id}`))
   }
 
   /** Reads a message and dispatches `opened`. False where a listener prevented that its `action_url` opens. */
@@ -179,9 +172,10 @@ export class InboxClient extends EventTarget {
   async act(id: string, key: string, data?: unknown): Promise<void> {
     const path = `/${id}/actions/${encodeURIComponent(key)}`
     const body = data === undefined ? {} : { data }
-    const none = { change: (message: InboxMessage) => message, isOf: () => false }
-    const message = await this.#attempt(none, () =>
-      this.#requests.ask<InboxMessage>("POST", path, body),
+    const ask = () => this.#requests.ask<InboxMessage>("POST", path, body)
+    const message = await this.#attempt(
+      one(id, (before) => before),
+      ask,
     )
     this.#shelf.apply({ type: "message.updated", seq: message.seq, message })
     this.#changed()
@@ -201,7 +195,7 @@ export class InboxClient extends EventTarget {
    * Frames that come while a page is on its way may be newer than the page: they are applied again. `take` gives whether
    * frames go on from the page.
    */
-  async #during(loading: Promise<InboxPage>, take: (page: InboxPage, early: number) => boolean) {
+  async #during<Page>(loading: Promise<Page>, take: (page: Page, early: number) => boolean) {
     const early: ChangeFrame[] = []
     this.#early.add(early)
     try {
@@ -224,14 +218,11 @@ export class InboxClient extends EventTarget {
     const limit = is_position ? Math.min(LONGEST_PAGE, Math.max(PAGE, this.#shelf.size)) : PAGE
     const counting = is_position ? this.#requests.counts() : undefined
     const loading = Promise.all([this.#requests.page(view, { limit }), counting])
-    const page = loading.then(([found, counts]) => {
-      const { by_category = {} } = counts ?? {}
-      // Those that the socket tells are newer.
-      if (counts) this.#shelf.count(this.#state === "live" ? { by_category } : counts)
-      return found
-    })
-    await this.#during(page, (found, early) => {
+    await this.#during(loading, ([found, counts], early) => {
       if (turn !== this.#turns) return false
+      // The totals that a socket told are newer.
+      const { by_category = {} } = counts ?? {}
+      if (counts) this.#shelf.count(this.#state === "live" ? { by_category } : counts)
       this.#shelf.replace(view, found)
       if (!is_position && this.#seq !== undefined) return false
       this.#seq = Math.max(found.last_seq, early)
