@@ -278,7 +278,7 @@ const LANGUAGES = ["Python", "Go", "PHP", "belfry"]
 const absent = (missing: string[]) =>
   [
     missing.includes("Go") &&
-      "The standard libraries of Python, Go and PHP have no WebSocket. Use the event feed there.",
+      "The standard libraries of Python, Go and PHP have no WebSocket. There, ask for the same by HTTP from time to time.",
     missing.includes("belfry") && "No command of belfry sends this request.",
   ]
     .filter(Boolean)

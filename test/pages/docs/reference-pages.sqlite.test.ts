@@ -201,7 +201,7 @@ describe("the page of an operation", () => {
     for (const { path, address } of operations) {
       const text = await look(address)
       const labels = [...text.matchAll(/<label for="language-\w+">([^<]+)</g)].map(([, one]) => one)
-      const is_socket = path === "/v1/events/stream"
+      const is_socket = ["/v1/events/stream", "/v1/subscriber-inbox/ws"].includes(path)
       const wanted = is_socket
         ? ["curl", "TypeScript"]
         : ["curl", "TypeScript", "Python", "Go", "PHP"]
