@@ -35,7 +35,7 @@ export function inboxText(message: OwnInboxMessage, paint: Paint): string {
       ["id", message.id],
       ["subscriber", message.subscriber_id],
       ["state", inboxState(message)],
-      ["change", message.seq],
+      ["seq", message.seq],
       ["category", message.category],
       ["priority", message.priority],
       ["leads to", action_url && [action_label, action_url].filter(Boolean).join("  ")],

@@ -190,10 +190,10 @@ export const updateOfActivity = (activity: ActivityFrame): RowUpdate => ({
   ...(isAccepted(activity) && { scheduled_at: timeOf(activity.next_attempt_at ?? "") }),
 })
 
-/** Of a message in an inbox the event says what its status does not. */
+/** Of a message in an inbox the event says what its status does not, and its address is an id of the server. */
 function inboxActivity({ event_type, recipient }: ActivityFrame) {
   const status = told[event_type ?? ""]
-  return { to: clean(recipient), ...(status !== undefined && { status }) }
+  return { to: UNNAMED + shortId(clean(recipient)), ...(status !== undefined && { status }) }
 }
 
 /**

@@ -328,14 +328,18 @@ async function reportsOn(client: Client, { id, thread_id, timeline }: Components
   return mails.filter(({ replied_to_message_id }) => replied_to_message_id === id).reverse()
 }
 
+/** So long a list may lag. What it does not have then was removed. */
+const UNTOLD_MILLISECONDS = 60_000
+
+const isUntold = ({ channel, subject, created_at }: MessageRow, now: number): boolean =>
+  channel !== "email" && subject === "" && now - created_at < UNTOLD_MILLISECONDS
+
 export const messagesScreen: Screen = {
   // No event tells which template a mail was made from, nor what a text or a message in an inbox says.
-  loads({ messages: { filter, rows }, details }) {
+  loads({ messages: { filter, rows }, details, now }) {
     if (details.messages) return []
     const is_of_template = filter.query.template_id !== undefined
-    const is_untold = rows
-      .slice(0, PAGE.per_page)
-      .some(({ channel, subject, is_new }) => channel !== "email" && subject === "" && is_new)
+    const is_untold = rows.slice(0, PAGE.per_page).some((row) => row.is_new && isUntold(row, now))
     return [
       ...(is_of_template ? [{ do: "load_newest" as const, filter }] : []),
       ...(is_untold ? [{ do: "load_newest" as const, filter: NO_FILTER }] : []),

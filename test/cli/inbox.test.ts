@@ -96,6 +96,15 @@ test("a message is removed where somebody has said so, and the period has its co
   expect(await json<object>(["inbox", "stats"])).toMatchObject({ created: expect.any(Number) })
 })
 
+const READER = ["--external-id", "user-42"]
+const SHORT = ["--timeout", "500ms"]
+
+test("tail begins with the counts of now, and ends with 0 at its time limit", async () => {
+  const line = await json<object>(["inbox", "tail", ...READER, ...SHORT, "--json=type,counts"])
+  expect(line).toMatchObject({ type: "ready", counts: { unread: expect.any(Number) } })
+  expect((await ask(["inbox", "tail", ...READER, ...SHORT, "--quiet"])).out).toBe("")
+})
+
 test("what is wrong is told by its flag, before or after the server was asked", async () => {
   const code = async (...words: string[]) => {
     const { exit, err } = await ask(["inbox", ...words])

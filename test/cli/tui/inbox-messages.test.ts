@@ -48,10 +48,10 @@ test("events and the activity tell whose message it is, and how far it is", () =
   expect(statusAfter(event("inbox.read", 1, 5), event("inbox.action", 1, 6))).toBe("read")
   const activity: ActivityFrame = {
     ...{ id: idAt(NOW + 1, 1), channel: "in_app", status: "delivered", status_reason: null },
-    ...{ recipient: "user-42", next_attempt_at: null, at: at(NOW + 2) },
+    ...{ recipient: idAt(0, 0xabcdef), next_attempt_at: null, at: at(NOW + 2) },
     event_type: "inbox.archived",
   }
-  expect(updateOfActivity(activity)).toMatchObject({ to: "user-42", status: "archived" })
+  expect(updateOfActivity(activity)).toMatchObject({ to: "…00abcdef", status: "archived" })
   expect(updateOfActivity({ ...activity, event_type: "inbox.action" }).status).toBeUndefined()
   expect(event("inbox.read", 1, 0, { simulated: true })).toBeUndefined()
 })
@@ -108,6 +108,8 @@ test("what no event tells is read: the title of a new message", () => {
   const facts = [event("inbox.created", 1)]
   const state = applyNews(monitorWith(0), { is: "facts", facts }).state
   expect(messagesScreen.loads?.(state)).toMatchObject([{ do: "load_newest" }])
+  const later = applyNews(state, { is: "tick", now: NOW + 61_000 }).state
+  expect(messagesScreen.loads?.(later)).toEqual([]) // it was removed meanwhile
   const told = [updateOfInbox(listed(1))]
   expect(messagesScreen.loads?.(applyNews(state, { is: "facts", facts: told }).state)).toEqual([])
 })
