@@ -42,6 +42,7 @@ const ANSWERS: Record<string, string[]> = {
   "me password": ["--password-stdin"],
   "password reset": ["--password-stdin"],
   "events tail": ["--since", "1h", "--limit", "1"],
+  "inbox tail": ["--limit", "1"],
 }
 
 /** These are about people that are signed in, and nothing to a key. */

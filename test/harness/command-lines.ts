@@ -82,6 +82,7 @@ export const BY_HAND: Readonly<Record<string, string>> = {
   "POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry": `webhooks retry ${ID} ${ID}`,
   "POST /v1/webhooks/{webhook_id}/deliveries/bulk-retry": `webhooks retry ${ID} --all --since 1d`,
   "GET /v1/events/stream": "events tail",
+  "GET /v1/subscriber-inbox/ws": "inbox tail --external-id user-42",
   "GET /v1/request-log": "logs list --status 4xx",
   "GET /v1/openapi.json": "routes",
 }

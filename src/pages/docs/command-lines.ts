@@ -93,6 +93,7 @@ export const commandLines: Readonly<Record<string, string>> = {
   "GET /v1/sms/stats": "belfry sms stats",
   "GET /v1/sms/{sms_id}": "belfry sms get 0199a1c2-0000-7000-8000-000000000001",
   "GET /v1/sms/{sms_id}/explain": "belfry sms explain 0199a1c2-0000-7000-8000-000000000001",
+  "GET /v1/subscriber-inbox/ws": "belfry inbox tail --external-id user-42",
   "GET /v1/subscribers": "belfry subscribers list --search ann",
   "GET /v1/subscribers/categories": "belfry categories list",
   "GET /v1/subscribers/categories/{category_id}": "belfry categories get newsletter",
