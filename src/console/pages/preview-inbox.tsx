@@ -114,7 +114,7 @@ function SendDialog({ subscriber: { id, external_id }, ...then }: SendProps) {
 
 /** The element from `/inbox.js` itself. It asks for a token with the rights of the reader. */
 function Preview({ subscriber_id }: { subscriber_id: string }) {
-  const place = useRef<HTMLDivElement>(null)
+  const place = useRef<HTMLElement>(null)
   const [problem, setProblem] = useState("")
   useEffect(() => {
     const token = async () => {
@@ -139,7 +139,7 @@ function Preview({ subscriber_id }: { subscriber_id: string }) {
           <p>{problem}</p>
         </Notice>
       )}
-      <div class="block" ref={place} />
+      <section class="block" aria-label="Inbox of the subscriber" ref={place} />
     </>
   )
 }

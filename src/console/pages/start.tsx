@@ -55,6 +55,12 @@ const Entrance = () => (
 
 const WAYS = [
   { to: "/mailbox", name: "Mailbox", text: "Mail that this server kept, as its readers see it." },
+  {
+    to: "/inbox",
+    name: "Inbox",
+    text: "What a subscriber sees in your app.",
+    is_only_under_up: true,
+  },
   { to: "/docs", name: "Reference", text: "Each request with examples, and the guides." },
   { to: "/v1/openapi.json", name: "OpenAPI", text: "The same reference, for code generators." },
   { to: "/device", name: "Connect a program", text: "Enter the code that `belfry login` shows." },
@@ -65,14 +71,16 @@ const Ways = () => (
   <section class="block">
     <h2>Where to go</h2>
     <ul class="ways">
-      {WAYS.map(({ to, name, text }) => (
-        <li key={to}>
-          <a href={to}>{name}</a>
-          <span class="soft">
-            <Prose text={text} />
-          </span>
-        </li>
-      ))}
+      {WAYS.filter((way) => !way.is_only_under_up || serverMode() === "up").map(
+        ({ to, name, text }) => (
+          <li key={to}>
+            <a href={to}>{name}</a>
+            <span class="soft">
+              <Prose text={text} />
+            </span>
+          </li>
+        ),
+      )}
     </ul>
     <p class="hint">
       In a terminal, <code>belfry --help</code> lists all commands. <code>belfry tui</code> shows
