@@ -279,6 +279,7 @@ export class Socket {
   }
 
   received(data: string | Buffer) {
+    if (this.is_over) return // what was on its way when the connection was closed
     this.lives()
     const frame = frameOf(data)
     if (!frame) return this.close("bad_frame")

@@ -177,8 +177,9 @@ export class InboxHub {
   }
 
   /** For the other nodes: many changes share a notification, because each costs the whole database a lock. */
-  #carry({ subscriber_id, seq }: InboxChange) {
-    this.#outbox.set(subscriber_id, seq)
+  #carry({ subscriber_id, seq, kind }: InboxChange) {
+    // Totals that change afterwards have no number of their own, so they are read wherever they are shown.
+    this.#outbox.set(subscriber_id, kind === "counts" ? Number.POSITIVE_INFINITY : seq)
     this.#sending ??= setTimeout(() => void this.#sendAll(), PACKET_MILLISECONDS)
   }
 

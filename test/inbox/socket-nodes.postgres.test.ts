@@ -2,8 +2,11 @@ import { expect, test } from "bun:test"
 import "../../src/channels"
 import { settings } from "../../src/core/config"
 import { newId } from "../../src/core/ids"
+import { now } from "../../src/core/time"
 import { InboxHub } from "../../src/inbox/inbox-hub"
+import { InboxLedger } from "../../src/inbox/ledger"
 import { markAll } from "../../src/inbox/mark-all"
+import { entriesForUpdate } from "../../src/inbox/marks"
 import { openStore } from "../../src/store/open"
 import type { Store } from "../../src/store/store"
 import { until } from "../harness/hooks"
@@ -37,8 +40,17 @@ async function nodes(change: (store: Store) => Store = (store) => store) {
       return socket
     }),
   )
+  // As the second step of a mark of very many messages does it.
+  const readLate = (store: Store, id: string) =>
+    store.tx(async (tx) => {
+      const ledger = await InboxLedger.open(tx, PROJECT.project_id, [subscriber_id])
+      const [entry] = await entriesForUpdate(tx, [id])
+      ledger.recount(subscriber_id)
+      if (entry) ledger.within(entry, { read_at: now() }, entry.seq)
+      await ledger.close()
+    })
   return {
-    ...{ stores, hubs, told },
+    ...{ stores, hubs, told, readLate },
     send: (store: Store) => addNote({ store }, PROJECT, subscriber_id),
     readAll: (store: Store) => markAll(store, { ...PROJECT, subscriber_id }, "read", {}),
     async [Symbol.asyncDispose]() {
@@ -66,6 +78,21 @@ test("changes of two nodes at once come to the sockets of both, each once and in
     return isTold()
   })
   for (const socket of it.told) expect(socket.numbers()).toEqual(upTo(2 * each))
+})
+
+test("totals that change without a number of their own come to the other node, too", async () => {
+  await using it = await nodes()
+  const [here] = it.stores
+  const id = await it.send(here)
+  await until(async () => {
+    await it.hubs[1]?.poll()
+    return it.told.every((socket) => socket.frames.at(-1)?.unread === 1)
+  })
+  await until(async () => {
+    await it.readLate(here, id) // again, in case that the ears were not open yet
+    return it.told.every((socket) => socket.frames.at(-1)?.unread === 0)
+  })
+  for (const socket of it.told) expect(socket.numbers()).toEqual([1])
 })
 
 test("a node without ears finds the changes of the other one in the log", async () => {
