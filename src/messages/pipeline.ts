@@ -141,7 +141,7 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
     }
     const rows = recentRowsOf<Message>(tx, messageRows.name)
     for (const message of due) rows?.keep(message.id, message)
-    wakeUpOf(tx, "messages").wakeUp()
+    if (accepted.some(({ state }) => state === READY)) wakeUpOf(tx, "messages").wakeUp()
   })
   return accepted
 }

@@ -269,7 +269,7 @@ async function socketKilobytes(): Promise<number> {
 /** The 99th percentile of reads of an inbox with few messages and of one with many, taken in turn. */
 async function readInboxes() {
   using scratch = scratchFolder()
-  const { server: first, ids, project_id, file } = await filled(scratch, 2)
+  const { server: first, ids, project_id } = await filled(scratch, 2)
   await first.stop()
   const store = await openBox(scratch)
   const [small = "", large = ""] = ids
@@ -278,7 +278,7 @@ async function readInboxes() {
   await store.close()
   const key = first.headers.Authorization?.replace("Bearer ", "") ?? ""
   await using server = await serve(scratch.path, key)
-  const tokens = (await Bun.file(file).text()).split("\n")
+  const tokens = await tokensOf(server, ids)
   const taken: number[][] = [[], []]
   for (let read = 0; read < READS; read++) {
     for (const [at, token] of tokens.entries()) {
