@@ -154,6 +154,7 @@ export class InboxSocket implements Conversation, FollowingSocket {
       this.#say({ type: "error", ref: said.ref, code: error.code, message: error.message })
     }
   }
+
   /** Without a first frame the client may still say where it was, so nothing else is told until then. */
   async #enter(proof: InboxProof) {
     const inbox = await this.#admit(proof)
@@ -222,8 +223,8 @@ export class InboxSocket implements Conversation, FollowingSocket {
       const { subscriber_id } = inbox
       const page = await inbox_hub.pages.behind({ subscriber_id, after: at })
       const texts = textsBehind(page, at)?.slice(0, this.#end(inbox) - at)
-      if (texts) await this.#wire?.sendAll(texts)
-      at = texts ? at + texts.length : await this.#resync(inbox)
+      if (texts?.length) await this.#wire?.sendAll(texts)
+      at = texts?.length ? at + texts.length : await this.#resync(inbox)
       if (this.#wire?.is_over) return
     }
     if (this.is_live) return

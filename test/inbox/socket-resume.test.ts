@@ -3,7 +3,7 @@ import { and, eq, lte } from "drizzle-orm"
 import { secondsFromNow } from "../../src/core/time"
 import { InboxHub } from "../../src/inbox/inbox-hub"
 import { followInboxes } from "../../src/inbox/ledger"
-import { inboxChanges } from "../../src/inbox/tables"
+import { inboxChanges, inboxes } from "../../src/inbox/tables"
 import * as tickets from "../../src/inbox/tickets"
 import { sharedService } from "../harness/shared-service"
 import { enter, knock, numbered, numbers, person, typed } from "./inbox-dial"
@@ -99,6 +99,26 @@ describe("a client that comes back", () => {
     expect([numbers(near), numbers(far)]).toEqual([[3, 4], [4]])
   })
 })
+
+test("a client of an inbox that was removed meanwhile is told to read anew, once", async () => {
+  const ann = await person(service, project)
+  for (const title of ["a", "b"]) await ann.send(title)
+  using witness = await enter(url, ann.token)
+  await dropMessages(ann.subscriber_id)
+  using socket = await enter(url, ann.token, 0)
+  await typed(socket, "resync")
+  socket.send({ type: "ping" })
+  await typed(socket, "pong")
+  expect(socket.frames.map(({ type }) => type)).toEqual(["ready", "resync", "pong"])
+  expect(numbers(witness)).toEqual([])
+})
+
+async function dropMessages(subscriber_id: string) {
+  await store.tx(async (tx) => {
+    await tx.delete(inboxChanges).where(eq(inboxChanges.subscriber_id, subscriber_id))
+    await tx.delete(inboxes).where(eq(inboxes.id, subscriber_id))
+  })
+}
 
 test("a node that ends between a commit and its frame leaves the rest to the next one", async () => {
   const ann = await person(service, project)
