@@ -29,6 +29,8 @@ export class BelfryInbox extends HTMLElement {
   #tabs: readonly InboxTab[] | undefined
   #client: InboxClient | undefined
   #stop = () => {}
+  /** Of what the window is asked while the panel is open. */
+  #open = new AbortController()
   #is_planned = false
 
   constructor() {
@@ -103,6 +105,7 @@ export class BelfryInbox extends HTMLElement {
     this.#stop = () => {
       this.#client = undefined
       this.#stop = () => {}
+      this.#open.abort()
       panel.stop()
       client.stop()
     }
@@ -148,7 +151,6 @@ export class BelfryInbox extends HTMLElement {
     setAll(bell, { "aria-haspopup": "dialog", "aria-expanded": "false" })
     const place = placer(this.#root, ".panel", WIDE)
     const move = () => place(panel.element, bell)
-    let open = new AbortController()
     // Before the first picture of it: the event of the end comes later.
     panel.element.addEventListener("beforetoggle", ({ newState }) => {
       requestAnimationFrame(move)
@@ -157,10 +159,10 @@ export class BelfryInbox extends HTMLElement {
     panel.element.addEventListener("toggle", ({ newState }) => {
       const is_open = newState === "open"
       bell.setAttribute("aria-expanded", String(is_open))
-      open.abort()
+      this.#open.abort()
       if (!is_open) return
-      open = new AbortController()
-      const { signal } = open
+      this.#open = new AbortController()
+      const { signal } = this.#open
       addEventListener("resize", move, { signal })
       addEventListener("scroll", move, { signal, capture: true, passive: true })
       panel.enter()

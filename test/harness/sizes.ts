@@ -69,6 +69,8 @@ export const sizes = {
   imported: full ? 1_000_000 : 8_000,
   /** Subscribers that come from a file and get a publish. */
   audience: full ? 100_000 : 1_000,
+  /** Seconds for which the network of a page that shows an inbox is off. */
+  offline_seconds: full ? 30 : 0,
   /** Things that are done with one inbox before its counts are compared with a recount. */
   inbox_acts: full ? 5_000 : 400,
   /** Cases that a second implementation of the decision decides, too. */
