@@ -9,6 +9,7 @@ import { missing } from "../harness/peers"
 import { freePort } from "../harness/ports"
 import { startRelay } from "../harness/relay"
 import { until } from "./mails"
+import { openMonitor, SMALL } from "./monitor"
 import { lean } from "./serve"
 
 /** Puts a message into the inbox of user-42. Resolves to its id. */
@@ -78,6 +79,18 @@ test("inbox tail prints each change once over a line that breaks, and ends by Ct
   followed.interrupt()
   expect(await followed.exited).toBe(130)
 }, 120_000)
+
+test.skipIf(missing("tmux"))("the monitor shows how far a message is, as it happens", async () => {
+  await using server = await start()
+  await using screen = await openMonitor(server, SMALL)
+  await screen.shows("● live")
+  const id = await send(server, "Ben invites you", "--action", "accept=Accept")
+  await screen.until("it", (text) => /user-42 +Ben invites .+unseen/.test(text))
+  await server.cli("inbox", "update", id, "--read")
+  await screen.until("that it is read", (text) => /user-42 +Ben invites .+ read /.test(text))
+  await screen.press("Enter")
+  await screen.until("its action", (text) => text.includes(id) && text.includes("– accept"))
+})
 
 const blockOf = (language: string) =>
   codeBlocks("docs/inbox.md").find((one) => one.language === language)?.code ?? ""
