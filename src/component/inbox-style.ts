@@ -98,6 +98,7 @@ input{flex:none;width:1.15em;height:1.15em;margin:0;accent-color:var(--accent)}
 @media(forced-colors:active){
 .unread .dot{background:Highlight;forced-color-adjust:none}
 .badge,.count,.icon,.bell,.act.is-done{border:1px solid}
+.tab{border-color:Canvas}
 .tab[aria-selected=true]{border-color:Highlight}
 }
 @media(prefers-reduced-motion:no-preference){
