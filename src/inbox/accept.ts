@@ -1,4 +1,4 @@
-import { and, desc, eq, sql } from "drizzle-orm"
+import { and, desc, eq, gt, isNull, or, sql } from "drizzle-orm"
 import type { ApiError } from "../core/errors"
 import { newId } from "../core/ids"
 import { now } from "../core/time"
@@ -142,7 +142,8 @@ async function olderOf(tx: Tx, entries: MessageEntry[]): Promise<Map<MessageEntr
   for (const entry of entries) {
     const { collapse_key } = noteOf(entry)
     if (collapse_key === null) continue
-    const [found] = await findByKey(tx, { subscriber_id: entry.message.address, collapse_key })
+    const asked = { subscriber_id: entry.message.address, collapse_key, expires_at: now() }
+    const [found] = await findByKey(tx, asked)
     if (found) older.set(entry, found)
   }
   return older
@@ -166,9 +167,10 @@ async function replaceAll(
   }
 }
 
-const { subscriber_id, collapse_key, id } = inboxEntries
+const { subscriber_id, collapse_key, expires_at, id } = inboxEntries
 
-const findByKey = prepared({ subscriber_id, collapse_key }, (tx: Tx, slot) =>
+/** One that has expired is gone, also before it is removed. */
+const findByKey = prepared({ subscriber_id, collapse_key, expires_at }, (tx: Tx, slot) =>
   tx
     .select()
     .from(inboxEntries)
@@ -176,6 +178,7 @@ const findByKey = prepared({ subscriber_id, collapse_key }, (tx: Tx, slot) =>
       and(
         eq(subscriber_id, slot.subscriber_id),
         eq(collapse_key, slot.collapse_key),
+        or(isNull(expires_at), gt(expires_at, slot.expires_at)),
         sql`collapse_key IS NOT NULL AND read_at IS NULL AND archived_at IS NULL`,
       ),
     )

@@ -79,7 +79,9 @@ function placeOf(db: Reader, project_id: string, asked: InboxFilter) {
     return { along, filter: and(rest, state && STATES[state]) }
   }
   const indexed = (filter && FILTERS[filter]) ?? (state && INDEXED[state])
-  const where = and(isAskedId(inboxEntries.subscriber_id, subscriber_id), indexed)
+  // The id is what somebody asked for: it may be of another project.
+  const ours = eq(inboxEntries.project_id, project_id)
+  const where = and(isAskedId(inboxEntries.subscriber_id, subscriber_id), ours, indexed)
   const along: IdSource = { rows: inboxEntries, id: inboxEntries.id, where }
   const is_known = state === undefined || INDEXED[state] === STATES[state]
   return { along, filter: is_known ? rest : and(rest, STATES[state]) }

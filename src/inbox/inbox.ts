@@ -10,6 +10,7 @@ import { contentsOf, giveContent } from "./kept-contents"
 import { InboxLedger } from "./ledger"
 import { entriesForUpdate, InboxFacts, type Mark, markedAs } from "./marks"
 import { rewriteRow } from "./note-row"
+import { withParts } from "./records"
 import { type InboxContent, type InboxEntry, inboxEntries } from "./tables"
 
 /** Whose messages are meant: of a whole project, or of one subscriber of it. */
@@ -50,16 +51,16 @@ async function changing<Result>(
   ids: string[],
   act: (held: HeldMessages) => Promise<Result> | Result,
 ): Promise<Result> {
-  const asked = ids.filter(isUuid)
   const { id, subscriber_id } = inboxEntries
   const found = await tx
-    .select({ subscriber_id })
+    .select({ id, subscriber_id })
     .from(inboxEntries)
-    .where(and(owned(owner), inArray(id, asked)))
+    .where(and(owned(owner), inArray(id, ids.filter(isUuid))))
   const people = found.map((row) => row.subscriber_id)
+  const own = found.map((row) => row.id)
   // The inbox is held before its messages, here as everywhere.
   const ledger = await InboxLedger.open(tx, owner.project_id, people)
-  const rows = people.length > 0 ? await entriesForUpdate(tx, asked) : []
+  const rows = own.length > 0 ? await entriesForUpdate(tx, own) : []
   const entries = rows.filter((row) => people.includes(row.subscriber_id) && !hasExpired(row))
   const facts = new InboxFacts()
   const result = await act({ ledger, facts, entries })
@@ -131,8 +132,7 @@ export const patch = (
     const row = {
       ...(content && { subject: content.title }),
       ...("category" in changes && { category }),
-      ...(tags && { tags }),
-      ...(metadata && { metadata }),
+      ...((tags || metadata) && (await changedAlong(tx, entry, given))),
     }
     const is_rewritten = Object.keys(row).length > 0
     if (is_rewritten) await rewriteRow(tx, entry, row)
@@ -145,6 +145,19 @@ async function changedContent(tx: Tx, { content_id }: InboxEntry, given: Partial
   const before = (await contentsOf(tx, [content_id])).get(content_id) ?? noMessage()
   const after = { ...before, ...given }
   return isDeepStrictEqual(before, after) ? undefined : after
+}
+
+/** What differs of what a message carries along. */
+async function changedAlong(
+  tx: Tx,
+  entry: InboxEntry,
+  { tags, metadata }: Pick<InboxPatch, "tags" | "metadata">,
+) {
+  const [before] = await withParts(tx, [entry])
+  return {
+    ...(tags && !isDeepStrictEqual(tags, before?.tags) && { tags }),
+    ...(metadata && !isDeepStrictEqual(metadata, before?.metadata) && { metadata }),
+  }
 }
 
 /** The states in their order: what is read was seen, and what is not seen is not read. */

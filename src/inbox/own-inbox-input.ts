@@ -5,6 +5,7 @@ import { oneOf, orNull } from "../http/field-schemas"
 import { pageQuery, readTime } from "../http/page"
 import { count } from "../lib/record-fields"
 import { CATEGORY_SLUG } from "../lib/text"
+import { MAX_TAG } from "../messages/send-body"
 import { INBOX_FILTERS } from "./inbox-list"
 import { MARKS } from "./marks"
 import type { BulkScope } from "./tables"
@@ -29,7 +30,7 @@ export const ownQuery = pageQuery({
     ...{ default: "all" as const, description: "`all` leaves out archived and snoozed messages." },
   },
   category,
-  tag: t.Optional(t.String({ maxLength: 50, description: "Only with this tag." })),
+  tag: t.Optional(t.String({ maxLength: MAX_TAG, description: "Only with this tag." })),
 })
 
 export const ownMeta = t.Object({

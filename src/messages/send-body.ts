@@ -19,7 +19,7 @@ export const isLine = (text: string, most: number) =>
   !isLonger(text, most) && !CONTROL.test(text) && text.isWellFormed()
 
 const MOST_TAGS = 10
-const MAX_TAG = 100
+export const MAX_TAG = 100
 
 /** `["a"]`, or `[{name, value}]` which becomes `name:value`. */
 export function readTags(value: unknown, problems: Problems): string[] {

@@ -36,6 +36,7 @@ test("a change of the content, of what goes along, and of the end", async () => 
   expect((await project.get("/v1/inbox?tag=old")).body.data).toEqual([])
   expect((await project.get("/v1/inbox?tag=new&category=news")).body.data).toHaveLength(1)
   expect((await change({ title: "Dong", category: "news" })).body.data.seq).toBe(2)
+  expect((await change(given)).body.data.seq).toBe(2)
   expect((await change({ metadata: { c: 3 } })).body.data).toMatchObject({
     metadata: { c: 3 },
     seq: 3,
@@ -76,9 +77,12 @@ test("a change that is refused", async () => {
 })
 
 test("what has expired is gone at once", async () => {
-  const { project, id, change } = await told({ expires_at: isoFrom(millis() + 60_000) })
+  const end = { expires_at: isoFrom(millis() + 60_000), collapse_key: "k" }
+  const { project, id, change } = await told(end)
   clock.advance({ seconds: 61 })
   expect((await project.get(`/v1/inbox?external_id=ann`)).body.data).toEqual([])
+  const next = { external_id: "ann", title: "Dong", collapse_key: "k" }
+  expect((await project.post("/v1/inbox", next)).body.data.id).not.toBe(id)
   for (const answer of [await project.get(`/v1/inbox/${id}`), await change({ read: true })])
     expect(refusal(answer)).toEqual([404, "not_found"])
 })
