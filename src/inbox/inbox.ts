@@ -199,7 +199,8 @@ type NamedBy = Parameters<typeof removeByIds>[2]
 
 /** Removes one message for good. Throws 404. */
 export async function remove(tx: Tx, owner: InboxOwner, id: string, named_by: NamedBy) {
-  const entry = await find(tx, owner, id)
+  // Held, so that of two deletions at once the later one finds nothing.
+  const entry = await changingOne(tx, owner, id, (held) => held.entry)
   await removeByIds(tx, [entry.id], named_by)
 }
 
