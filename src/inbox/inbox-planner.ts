@@ -1,5 +1,8 @@
 import { type Static, Type as t } from "@sinclair/typebox"
+import { invalid } from "../core/errors"
 import { log } from "../core/log"
+import { isPast } from "../core/time"
+import { readTime } from "../http/page"
 import type { MessageEntry } from "../messages/accept"
 import { fanOutBumps } from "../messages/change"
 import { nameFor } from "../messages/contents"
@@ -23,13 +26,13 @@ import { sharedIdOf } from "./kept-contents"
 import {
   checkOthers,
   collapseField,
+  END_PASSED,
   expiresField,
   NO_NUL,
   type NoteTexts,
   optional,
   otherFields,
   othersOf,
-  readEnd,
   textsOf,
 } from "./note-fields"
 import type { InboxRules } from "./prepare"
@@ -65,15 +68,19 @@ interface PublishedNote extends Omit<FrozenNote, "template"> {
 }
 
 const PLACE = "content.in_app."
+const END = `${PLACE}expires_at`
 
 export const inboxContent: PublishContent = {
   schema: NoteContent,
   read(given, problems): PublishedNote {
     const content = given as Static<typeof NoteContent>
     checkOthers(content, problems, PLACE)
-    const expires_at = readEnd(content.expires_at, problems, PLACE)
-    const { collapse_key = null } = content
-    return { texts: textsOf(content), others: othersOf(content), collapse_key, expires_at }
+    const { collapse_key = null, expires_at } = content
+    const end = expires_at == null ? undefined : readTime(END, expires_at, problems)
+    return {
+      ...{ texts: textsOf(content), others: othersOf(content), collapse_key },
+      expires_at: end ?? null,
+    }
   },
 }
 
@@ -91,6 +98,8 @@ export const inboxPlanner = ({ templates }: InboxRules): ChannelPlanner => ({
     const { texts, template } = await publishTexts(templates, project_id, asked, TEXTS)
     const said = asked.content as PublishedNote | undefined
     const { others = othersOf({}), collapse_key = null, expires_at = null } = said ?? {}
+    // Not while it is read: a repeated `dedupe_key` has the first publish as its answer, also later.
+    if (expires_at !== null && isPast(expires_at)) throw invalid(END, "invalid", END_PASSED)
     const frozen: FrozenNote = { template, others, collapse_key, expires_at }
     return { texts, freeze: async () => frozen }
   },

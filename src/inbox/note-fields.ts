@@ -138,17 +138,12 @@ export const othersOf = (given: Static<typeof others>): OtherContent => {
 export const storedActions = (actions: Static<typeof Action>[]): InboxContent["actions"] =>
   actions.map(({ key, label, url = null, style = null }) => ({ key, label, url, style }))
 
+export const END_PASSED = "The time has passed. Give a later one."
+
 /** A time to come. */
-export function readEnd(
-  value: string | null | undefined,
-  problems: Problems,
-  prefix = "",
-): string | null {
+export function readEnd(value: string | null | undefined, problems: Problems): string | null {
   if (value == null) return null
-  const path = `${prefix}expires_at`
-  const at = readTime(path, value, problems) ?? null
-  if (at !== null && isPast(at)) {
-    problems.add(path, "invalid", "The time has passed. Give a later one.")
-  }
+  const at = readTime("expires_at", value, problems) ?? null
+  if (at !== null && isPast(at)) problems.add("expires_at", "invalid", END_PASSED)
   return at
 }

@@ -1,10 +1,13 @@
 import { expect, test } from "bun:test"
+import { secondsFromNow } from "../../src/core/time"
 import { inboxContents } from "../../src/inbox/tables"
 import { audience, messagesOf, publish, record, walkAll } from "../fan-out/audiences"
 import { refusal } from "../harness/client"
+import { movableClock } from "../harness/clock"
 import { sharedService } from "../harness/shared-service"
 import { codesOf, inboxEvents, onlyMessage } from "./inboxes"
 
+const clock = movableClock()
 const service = await sharedService()
 const { store, parts } = service
 
@@ -100,6 +103,17 @@ test("one publish goes by email and into the inbox, from a template in the langu
 })
 
 const EMAIL_TEXTS = { subject: "News", text: "Hello" }
+
+test("a publish whose messages end is told again by its key, also when they have ended", async () => {
+  const { ask } = await town()
+  const ending = saying({ title: "a", expires_at: secondsFromNow(60) }, { dedupe_key: "k" })
+  const { id } = (await ask(ending)).body.data
+  clock.advance({ seconds: 61 })
+  const again = await ask(ending)
+  expect([again.status, again.body.data.id]).toEqual([200, id])
+  const late = await ask({ ...ending, dedupe_key: "other" })
+  expect(codesOf(late)).toEqual({ "content.in_app.expires_at": "invalid" })
+})
 
 test("a publish is refused for what no member could get", async () => {
   const { ask } = await town()
