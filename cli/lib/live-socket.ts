@@ -89,7 +89,9 @@ export class LiveSocket<Frame> {
   }
 
   async #once(): Promise<{ code: number; opened: boolean }> {
-    const socket = await this.#options.connect().catch(() => undefined)
+    const connecting = this.#options.connect().catch(() => undefined)
+    const socket = await Promise.race([connecting, this.#closed.promise])
+    if (this.#is_closed) void connecting.then((late) => late?.terminate())
     if (!socket) return { code: 1006, opened: false } // the look at the API says why
     this.#socket = socket
     let opened = false

@@ -26,7 +26,7 @@ export class BelfryInbox extends HTMLElement {
   readonly #root = this.attachShadow({ mode: "open" })
   readonly #live = make("div", { class: "unseen", role: "status" })
   #token: Token | undefined
-  #tabs: readonly InboxTab[] | undefined
+  #tabs: readonly InboxTab[] | string | undefined
   #client: InboxClient | undefined
   #stop = () => {}
   /** Of what the window is asked while the panel is open. */
@@ -35,12 +35,13 @@ export class BelfryInbox extends HTMLElement {
 
   constructor() {
     super()
-    const early = this as Partial<Pick<BelfryInbox, "token" | "tabs">>
-    const { token, tabs } = early
     // A page may have set them before this script came: its own properties would hide the setters.
-    for (const name of ["token", "tabs"] as const) if (Object.hasOwn(this, name)) delete early[name]
-    this.#token = token
-    this.#tabs = tabs
+    for (const name of ["token", "tabs"] as const) {
+      const early = Object.getOwnPropertyDescriptor(this, name)
+      if (!early) continue
+      Reflect.deleteProperty(this, name)
+      this[name] = early.value
+    }
   }
 
   get token(): Token | undefined {
@@ -54,12 +55,14 @@ export class BelfryInbox extends HTMLElement {
   }
 
   get tabs(): readonly InboxTab[] {
-    const slugs = this.getAttribute("tabs")?.split(",") ?? []
-    const named = slugs.map((slug) => ({ category: slug.trim() }))
-    return this.#tabs ?? named.filter(({ category }) => category !== "")
+    const tabs = this.#tabs ?? this.getAttribute("tabs") ?? ""
+    if (typeof tabs !== "string") return tabs
+    const named = tabs.split(",").map((slug) => ({ category: slug.trim() }))
+    return named.filter(({ category }) => category !== "")
   }
 
-  set tabs(tabs: readonly InboxTab[] | undefined) {
+  /** Frameworks give to a property what stands in their markup: the text of the attribute holds here, too. */
+  set tabs(tabs: readonly InboxTab[] | string | undefined) {
     this.#tabs = tabs
     this.#plan()
   }

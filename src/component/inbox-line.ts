@@ -200,7 +200,7 @@ export class InboxLine {
       await this.#parts.poll()
       return true
     } catch (error) {
-      if (error instanceof InboxProblem && error.status === 401) this.#end(error)
+      if (error instanceof InboxProblem && [401, 403].includes(error.status)) this.#end(error)
       return error instanceof InboxProblem && error.status > 0
     }
   }

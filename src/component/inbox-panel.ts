@@ -54,7 +54,8 @@ export class InboxPanel {
     this.#parts = parts
     const { words, client, root } = parts
     const attempt = (change: Promise<unknown>) => this.attempt(change)
-    this.#menu = new MessageMenu({ root, words, client, attempt })
+    const focusButton = (id: string) => this.#list.focusMore(id)
+    this.#menu = new MessageMenu({ root, words, client, attempt, focusButton })
     this.#list = new MessageRows({
       ...{ words, tag: parts.tag, categoryName: (slug) => this.#categoryName(slug) },
       open: ({ id }) => client.open(id),
@@ -72,10 +73,6 @@ export class InboxPanel {
     this.#body.append(this.#quiet, this.#list.element, this.#more)
     this.element = this.#whole()
     this.#keepTimes()
-  }
-
-  get is_open(): boolean {
-    return !this.#parts.is_popover || this.element.matches(":popover-open")
   }
 
   get #is_reached(): boolean {
@@ -120,6 +117,7 @@ export class InboxPanel {
       part.hidden = this.#in_settings
     this.#tools.back.hidden = !this.#in_settings
     const unread = category === undefined ? counts.unread : counts.by_category[category]
+    if (!unread) this.#leave(this.#tools.read_all)
     this.#tools.read_all.disabled = !unread
     this.#updateTabs()
     this.#updateNote()
@@ -127,6 +125,7 @@ export class InboxPanel {
     this.#quiet.hidden = messages.length > 0
     this.#quiet.textContent = this.#is_reached ? words.empty[filter] : ""
     if (this.#is_loading) this.#quiet.textContent = words.loading
+    if (!client.hasMore) this.#leave(this.#more)
     this.#more.hidden = !client.hasMore
     this.#see()
   }
@@ -255,6 +254,11 @@ export class InboxPanel {
     this.#tools[is_on ? "back" : "settings"].focus()
   }
 
+  /** A button that cannot be pressed any longer leaves the focus to the messages. */
+  #leave(button: HTMLElement): void {
+    if (this.#parts.root.activeElement === button) this.#body.focus()
+  }
+
   /** The label of its tab, or the slug as words. */
   #categoryName(slug: string): string {
     const label = this.#parts.tabs.find(({ category }) => category === slug)?.label
@@ -267,7 +271,7 @@ export class InboxPanel {
     const { client } = this.#parts
     const { unseen } = client.counts
     if (!this.#is_reached) this.#asked_seen = 0
-    const is_shown = this.is_open && document.visibilityState === "visible"
+    const is_shown = this.element.checkVisibility() && document.visibilityState === "visible"
     if (!is_shown || !this.#is_reached || unseen <= this.#asked_seen) return
     this.#asked_seen = unseen
     client.mark("*", "seen").then(

@@ -51,7 +51,7 @@ select{max-width:8.5em;min-height:2em;margin-inline-start:.5em;padding:.1em .3em
 .count{margin-inline-start:.4em;padding:0 .4em;border-radius:1em;background:var(--side);color:var(--ink);font-size:.85em;font-weight:600}
 .note{margin:0;padding:.5em 1em;border-block-end:1px solid var(--line);background:var(--side);color:var(--ink);font-size:.9em}
 .note.bad{border-inline-start:4px solid var(--bad)}
-.body{flex:1;min-height:12em;overflow:auto;overscroll-behavior:contain}
+.body{flex:1;min-height:min(12em,30vh);overflow:auto;overscroll-behavior:contain}
 .body:focus-visible,.open:focus-visible,.menu button:focus-visible{outline-offset:-2px}
 .quiet{margin:0;padding:4em 1.5em;color:var(--soft);text-align:center}
 ul{margin:0;padding:0;list-style:none}
@@ -62,7 +62,7 @@ ul{margin:0;padding:0;list-style:none}
 .unread .dot{background:var(--accent)}
 .face{flex:none;width:2.3em;height:2.3em;border-radius:var(--round);object-fit:cover}
 .text{display:grid;gap:.15em;min-width:0;flex:1}
-.title,.words{overflow-wrap:anywhere}
+.title,.words,.facts,legend{overflow-wrap:anywhere}
 .unread .title{font-weight:650}
 .words{color:var(--soft);white-space:pre-line}
 .row:not(.whole) .words{display:-webkit-box;overflow:hidden;-webkit-box-orient:vertical;-webkit-line-clamp:4}
@@ -84,7 +84,7 @@ ul{margin:0;padding:0;list-style:none}
 .menu button:hover,.menu button:focus-visible{background:var(--side)}
 .menu .danger{color:var(--bad)}
 .choices{padding:.4em 1em 1em}
-fieldset{margin:1em 0 0;padding:0;border:0}
+fieldset{min-width:0;margin:1em 0 0;padding:0;border:0}
 legend{padding:0;font-weight:650}
 .choice{margin-block-start:.5em}
 .choice legend{color:var(--soft);font-weight:600}

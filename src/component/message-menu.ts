@@ -12,6 +12,8 @@ export interface MenuParts {
   client: InboxClient
   /** Shows what went wrong with a change. */
   attempt(change: Promise<unknown>): void
+  /** Focuses the button of a message that opens the menu. */
+  focusButton(id: string): void
 }
 
 /** What can be done with one message. It opens at the button that asks for it, and closes by Escape or a press elsewhere. */
@@ -19,23 +21,23 @@ export class MessageMenu {
   readonly element = make("div", { class: "menu", role: "menu", popover: "auto" })
   readonly #parts: MenuParts
   readonly #place: ReturnType<typeof placer>
-  #opener: HTMLElement | undefined
+  #id = ""
 
   constructor(parts: MenuParts) {
     this.#parts = parts
     this.#place = placer(parts.root, ".menu")
     this.element.addEventListener("keydown", (event) => this.#press(event))
-    // Browsers give the focus back from a popover, but not from one above another.
+    // Browsers give the focus back from a popover, but not from one above another. The row may be another by then.
     this.element.addEventListener("beforetoggle", ({ newState }) => {
       const has_focus = this.element.contains(parts.root.activeElement)
-      if (newState === "closed" && has_focus) this.#opener?.focus()
+      if (newState === "closed" && has_focus) parts.focusButton(this.#id)
     })
   }
 
   show(message: InboxMessage, at: HTMLElement): void {
     this.element.setAttribute("aria-label", this.#parts.words.more(message.title))
     this.element.replaceChildren(...this.#items(message))
-    this.#opener = at
+    this.#id = message.id
     this.element.showPopover()
     this.#place(this.element, at)
     this.#buttons[0]?.focus()

@@ -17,12 +17,14 @@ export interface RowParts {
   showMenu(message: InboxMessage, at: HTMLElement): void
 }
 
-/** What the row shows of a message: while this is equal, the row stays as it is. */
-export const rowFace = (message: InboxMessage): string =>
-  JSON.stringify([
-    ...[message.seq, message.updated_at, message.read_at, message.archived_at],
-    ...[message.snoozed_until, message.actions.map(({ completed_at }) => completed_at)],
-  ])
+/**
+ * What the row shows of a message: while this is equal, the row stays as it is. To be seen changes nothing, and a row
+ * that was made anew below the pointer would lose the click.
+ */
+export function rowFace(message: InboxMessage): string {
+  const { seq, seen_at, updated_at, data, ...shown } = message
+  return JSON.stringify({ ...shown, read_at: message.read_at !== null })
+}
 
 /** One message of the list. `data-at` names each part that can have the focus. */
 export function messageRow(message: InboxMessage, parts: RowParts): HTMLLIElement {

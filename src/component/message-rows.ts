@@ -63,6 +63,11 @@ export class MessageRows {
     return first !== null
   }
 
+  /** Focuses the button of a message for more, or what has taken the place of the message. */
+  focusMore(id: string): void {
+    this.#giveBack({ id, place: 0, at: "more" })
+  }
+
   /** Time passes. */
   tellTimes(): void {
     for (const time of this.element.querySelectorAll("time"))

@@ -134,6 +134,13 @@ test("a token that is refused ends it, except while a server that was there is a
   expect(await stream.ended.catch((error) => error)).toBe(unknown)
 }, 60_000)
 
+test("its time ends while no server answers the call for a token", async () => {
+  const client = { url: server.url, call: () => new Promise(() => {}) } as unknown as Client
+  const options = { onFrame: () => {}, timeout: 1 }
+  const stream = new InboxStream(client, client, { external_id: "user-42" }, options)
+  expect(await stream.ended).toBeUndefined()
+})
+
 test("each frame is a line that moves no cursor", () => {
   const message = {
     ...server.create({ title: "Hi\u001b[2J", read_at: "2026-11-21T10:30:00.000Z" }),
