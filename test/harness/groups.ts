@@ -25,7 +25,7 @@ const MINUTE = 60_000
 
 /** What these test knows no database, though some of them open one: once is enough. */
 const ENGINELESS =
-  /^test\/(lib|core|cli|client|console|docs|contracts|fuzz|harness|matrix|pages|emails\/providers)\//
+  /^test\/(lib|core|cli|client|component|console|docs|contracts|fuzz|harness|matrix|pages|emails\/providers)\//
 /** What these test is the database itself, or stands and falls with what it promises. */
 const ON_BOTH = /^test\/(store|jobs|messages|webhooks|identity)\//
 /** The stories of features that have no file of their own name. */
@@ -36,6 +36,8 @@ const STORIES = new Set([
   "test/http/idempotency.test.ts",
   "test/inbound/process.test.ts",
   "test/inbox/inbox-tokens.test.ts",
+  "test/inbox/ledger.test.ts",
+  "test/inbox/send-inbox.test.ts",
   "test/operations/invariants.test.ts",
   "test/plans/stored-bytes.test.ts",
   "test/providers/routes.test.ts",
