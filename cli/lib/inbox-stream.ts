@@ -29,6 +29,8 @@ interface ChangeOfMany {
   type: "messages.read" | "messages.seen" | "messages.archived"
   upto_seq: number
   category?: string
+  before?: string
+  read_only?: boolean
 }
 
 /** What the socket of an inbox tells of it. */

@@ -119,11 +119,13 @@ function frameWords(frame: InboxFrame, brief: (id: string) => string): FrameWord
     case "error":
       return { what: "error", words: `${frame.code}: ${cleanLine(frame.message)}` }
     default: {
-      const of = frame.category === undefined ? "" : ` in ${cleanLine(frame.category)}`
+      const { category, before, read_only } = frame
+      const of = category === undefined ? "" : ` in ${cleanLine(category)}`
+      const until = before === undefined ? "" : ` from before ${cleanLine(before)}`
       return {
         seq: frame.upto_seq,
         what: frame.type.slice("messages.".length),
-        words: `all messages${of}`,
+        words: `all ${read_only ? "read " : ""}messages${of}${until}`,
       }
     }
   }

@@ -6,7 +6,8 @@ const STATUSES = ["queued", "sending", "sent", "delivered", "failed"] as const
 const OF_EMAIL = ["bounced", "complained"] as const
 const OF_TEXT = ["undelivered", "cancelled", "received"] as const
 const OF_INBOX = ["unseen", "seen", "read", "archived", "snoozed"] as const
-const ALL_STATUSES = [...STATUSES, ...OF_EMAIL, ...OF_TEXT, ...OF_INBOX]
+/** Some end only while the monitor looks on: no list has them. */
+const ALL_STATUSES = [...STATUSES, ...OF_EMAIL, ...OF_TEXT, ...OF_INBOX, "expired"] as const
 
 export interface MessageFilter {
   text: string

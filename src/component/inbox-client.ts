@@ -164,6 +164,7 @@ export class InboxClient extends EventTarget {
   open(id: string): boolean {
     const message = this.#shelf.find(id)
     if (!message) return true
+    this.#shelf.opened = id
     if (!message.read_at) this.mark(id, "read").catch(() => {})
     return this.#tell("opened", { message })
   }

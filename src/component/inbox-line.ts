@@ -85,11 +85,12 @@ export class InboxLine {
   async #connect(refused?: string): Promise<void> {
     clearTimeout(this.#again)
     this.#again = undefined
+    // The page may take its time for a token, and nothing comes meanwhile.
+    if (this.#polls === undefined) this.#parts.turn(isOffline() ? "offline" : "connecting")
     try {
       const token = await this.#parts.requests.token(refused)
       if (this.#ended || this.#socket) return
       this.#token = token
-      if (this.#polls === undefined) this.#parts.turn(isOffline() ? "offline" : "connecting")
       this.#open(token)
     } catch (error) {
       const is_refused = error instanceof InboxProblem && error.status === 401

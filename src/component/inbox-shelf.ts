@@ -37,6 +37,8 @@ export class InboxShelf {
   counts: InboxCounts = { unread: 0, unseen: 0, total: 0, by_category: {} }
   /** Where the next page begins; null where all is here. */
   cursor: string | null = null
+  /** The message that was opened last. It stays among the unread ones, so that it can be read. */
+  opened: string | undefined
   #view: InboxView = {}
   #told = new Map<string, InboxMessage>()
   /** The oldest of the pages that came: what is older belongs to a page that did not. */
@@ -52,6 +54,7 @@ export class InboxShelf {
   /** Shows a first page in place of everything. */
   replace(view: InboxView, page: InboxPage): void {
     this.#view = view
+    this.opened = undefined
     this.#told.clear()
     this.#oldest = undefined
     this.append(page)
@@ -119,7 +122,7 @@ export class InboxShelf {
   shown(): InboxMessage[] {
     const pending = [...this.#pending]
     const all = [...this.#told.values()].flatMap((message) => changed(message, pending) ?? [])
-    return all.filter((message) => belongs(message, this.#view)).sort(byAge)
+    return all.filter((message) => this.#belongs(message)).sort(byAge)
   }
 
   shownCounts = (): InboxCounts => this.#countsWith([...this.#pending])
@@ -156,9 +159,13 @@ export class InboxShelf {
       this.countUnread(known, -1)
       this.countUnread(message, 1)
     }
-    if (message && belongs(message, this.#view)) this.#told.set(id, message)
+    if (message && this.#belongs(message)) this.#told.set(id, message)
     else this.#told.delete(id)
   }
+
+  #belongs = (message: InboxMessage) =>
+    belongs(message, this.#view) ||
+    (message.id === this.opened && belongs({ ...message, read_at: null }, this.#view))
 
   #isLoaded = (message: InboxMessage) =>
     this.cursor === null || !this.#oldest || byAge(message, this.#oldest) <= 0

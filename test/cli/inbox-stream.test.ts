@@ -155,4 +155,8 @@ test("each frame is a line that moves no cursor", () => {
   expect(line({ type: "counts", unread: 3, unseen: 1, total: 10 })).toContain("3 unread, 1 unseen")
   const all = { type: "messages.read", upto_seq: 9, category: "billing" }
   expect(line(all)).toMatch(/^#9 +read +all messages in billing$/)
+  const before = "2026-11-21T10:30:00.000Z"
+  expect(line({ type: "messages.archived", upto_seq: 9, before, read_only: true })).toEndWith(
+    `all read messages from before ${before}`,
+  )
 })

@@ -20,7 +20,7 @@ afterEach(async () => {
   mock.restore()
 })
 
-function follower(token: string | (() => string) = "first"): InboxClient {
+function follower(token: string | (() => string | Promise<string>) = "first"): InboxClient {
   const one = new InboxClient({ url: server.url, token })
   clients.push(one)
   return one
@@ -169,6 +169,20 @@ describe("the token", () => {
     for (const socket of server.sockets) socket.close(4401)
     await until(() => client.state === "ended")
     expect(server.asked.filter((name) => name.startsWith("auth"))).toHaveLength(3)
+  })
+
+  test("that the page is slow to renew is no line that lives", async () => {
+    let slow: Promise<string> | undefined
+    client = follower(() => slow ?? "first")
+    await client.start()
+    await live()
+    const { promise, resolve } = Promise.withResolvers<string>()
+    slow = promise
+    server.tokens.add("second")
+    for (const socket of server.sockets) socket.close(4401)
+    await until(() => client.state === "connecting")
+    resolve("second")
+    await live()
   })
 
   test("that cannot be renewed ends the inbox, and says so", async () => {

@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, test } from "bun:test"
+import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
+import { InboxClient } from "../../src/component/inbox-client"
 import { type BrowserPage, startBrowser, type TestBrowser } from "../harness/browser"
 import { root } from "../harness/migrations"
 import { missing } from "../harness/peers"
@@ -104,6 +105,30 @@ describe.skipIf(without)("the element", () => {
     await page.press("Enter")
     await page.until(`${FOCUS}?.id === "body"`)
   })
+})
+
+test("a message stays among the unread ones until another one is opened", async () => {
+  await using server = fake()
+  server.create()
+  server.create()
+  const client = new InboxClient({ url: server.url, token: "first" })
+  await client.start()
+  await client.show({ filter: "unread" })
+  const ids = () => client.messages.map(({ id }) => id)
+  const read = async (id: string) => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    client.addEventListener("change", () => server.messages.get(id)?.read_at && resolve())
+    client.open(id)
+    await promise
+  }
+  await read("000002")
+  expect(ids()).toEqual(["000002", "000001"])
+  expect(client.counts.unread).toBe(1)
+  await read("000001")
+  expect(ids()).toEqual(["000001"])
+  await client.mark("000001", "archived")
+  expect(ids()).toEqual([])
+  client.stop()
 })
 
 const fake = () =>

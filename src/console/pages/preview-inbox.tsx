@@ -128,6 +128,9 @@ function Preview({ subscriber_id }: { subscriber_id: string }) {
     inbox.addEventListener("belfry-problem", (event) => {
       setProblem((event as CustomEvent<{ message: string }>).detail.message)
     })
+    inbox.addEventListener("belfry-change", (event) => {
+      if ((event as CustomEvent<{ state: string }>).detail.state === "live") setProblem("")
+    })
     place.current?.replaceChildren(inbox)
     // The bundler leaves an address that is a value alone: the server has the script beside the console.
     import(SCRIPT).catch(() => setProblem("The script of the inbox did not load."))
