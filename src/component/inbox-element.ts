@@ -80,8 +80,8 @@ export class BelfryInbox extends HTMLElement {
     this.#stop()
   }
 
-  attributeChangedCallback(): void {
-    this.#plan()
+  attributeChangedCallback(_: string, before: string | null, after: string | null): void {
+    if (before !== after) this.#plan()
   }
 
   /** Begins anew once, however many attributes a page sets in a row. */

@@ -53,6 +53,8 @@ describe.skipIf(without)("the element", () => {
     await names("All,Team")
     await page.read(`inbox.tabs = "billing,team"`)
     await names("All,Billing,Team")
+    await page.read(`globalThis.known = inbox.client; inbox.setAttribute("tabs", "team")`)
+    expect(await page.read<boolean>("inbox.client === known")).toBe(true)
   })
 
   test("makes no row anew because it is seen, and sees nothing while it is hidden", async () => {
