@@ -139,7 +139,8 @@ export class InboxClient extends EventTarget {
     if (all) {
       const count = (counts: InboxCounts) => countsAfter(as, counts, of.category)
       const pending = { change, isOf: isWithin(of), ...(as !== "archived" && { count }) }
-      await this.#attempt(pending, () => this.#requests.ask("POST", all, of))
+      const body = { ...of, ...(as === "archived" && { read_only: false }) }
+      await this.#attempt(pending, () => this.#requests.ask("POST", all, body))
       return
     }
     const loaded = this.messages.map((message) => message.id)

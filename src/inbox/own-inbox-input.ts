@@ -60,21 +60,24 @@ export const SeenAll = t.Object({ before })
 
 export const ArchiveAll = t.Object({
   category,
-  read_only: t.Optional(t.Boolean({ description: "Only messages that are read. Default: false." })),
+  read_only: t.Optional(
+    t.Boolean({ default: true, description: "false: messages that are not read, too." }),
+  ),
 })
 
 /** Which messages a body means that marks all. */
-export function readScope(
-  given: Static<typeof ReadAll> & Static<typeof ArchiveAll>,
-  problems: Problems,
-): BulkScope {
+export function readScope(given: Static<typeof ReadAll>, problems: Problems): BulkScope {
   const time = given.before === undefined ? undefined : readTime("before", given.before, problems)
   return {
     ...(given.category !== undefined && { category: given.category }),
     ...(time !== undefined && { before: time }),
-    ...(given.read_only && { read_only: true as const }),
   }
 }
+
+export const readArchived = (given: Static<typeof ArchiveAll>, problems: Problems): BulkScope => ({
+  ...readScope(given, problems),
+  ...(given.read_only !== false && { read_only: true as const }),
+})
 
 export const MarkInput = t.Object({
   ids: t.Array(t.String({ maxLength: 64 }), { minItems: 1, maxItems: MOST_MARKED }),

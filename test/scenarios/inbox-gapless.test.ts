@@ -185,7 +185,7 @@ async function change(to: Stage, people: Person[], clients: { say(line: string):
   } else if (kind < 0.46) {
     await theirs("POST", one(["/read-all", "/seen-all"]), {})
   } else if (kind < 0.48) {
-    await theirs("POST", "/archive-all", one([{ read_only: true }, category ? { category } : {}]))
+    await theirs("POST", "/archive-all", one([{ read_only: false }, category ? { category } : {}]))
   } else {
     const { data } = await theirs(
       "GET",
