@@ -181,4 +181,5 @@ export class BelfryInbox extends HTMLElement {
   }
 }
 
-customElements.define("belfry-inbox", BelfryInbox)
+// Another copy of this script, from another address, may have been first.
+if (!customElements.get("belfry-inbox")) customElements.define("belfry-inbox", BelfryInbox)
