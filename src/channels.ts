@@ -52,7 +52,7 @@ const sms: ChannelKit<SmsChannelParts, SmsRules> = {
 
 const in_app: PublishKit<InboxRules> = { content: inboxContent, planner: inboxPlanner }
 
-onRemoval("in_app", leave)
+onRemoval(leave)
 
 /** Every channel that is built and sends. */
 export const KITS = { email, sms } satisfies Partial<Record<ChannelName, object>>

@@ -129,7 +129,9 @@ async function addAll(tx: Tx, ledger: InboxLedger, fresh: MessageEntry[]): Promi
     }
     ledger.add(state, { content, tags })
   }
-  await insertContents(tx, [...contents.values()])
+  // In one order: chunks of a publish that run at once write the same contents.
+  const ordered = [...contents.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
+  await insertContents(tx, ordered)
   await countFacts(
     tx,
     fresh.map(({ message: { project_id } }) => ({ project_id, fact: "created" })),

@@ -205,12 +205,17 @@ export async function remove(tx: Tx, owner: InboxOwner, id: string, named_by: Na
 }
 
 /** Takes messages out of their inboxes, in the transaction that removes them. Those of other channels are passed over. */
-export async function leave(tx: Tx, project_id: string, ids: string[]): Promise<void> {
-  const { id, subscriber_id } = inboxEntries
-  const rows = tx.select({ subscriber_id }).from(inboxEntries)
-  const people = (await rows.where(inArray(id, ids))).map((row) => row.subscriber_id)
-  if (people.length === 0) return
-  const ledger = await InboxLedger.open(tx, project_id, people)
-  for (const entry of await entriesForUpdate(tx, ids)) ledger.remove(entry)
+export async function leave(tx: Tx, ids: string[]): Promise<void> {
+  const { id, project_id, subscriber_id } = inboxEntries
+  const rows = tx.select({ project_id, subscriber_id }).from(inboxEntries)
+  const found = await rows.where(inArray(id, ids))
+  const [first] = found
+  if (!first) return
+  const people = found.map((row) => row.subscriber_id)
+  const ledger = await InboxLedger.open(tx, first.project_id, people)
+  const entries = await entriesForUpdate(tx, ids)
+  // A merge moved some meanwhile.
+  if (entries.some((entry) => !people.includes(entry.subscriber_id))) return leave(tx, ids)
+  for (const entry of entries) ledger.remove(entry)
   await ledger.close()
 }

@@ -81,17 +81,17 @@ export class InboxLedger {
 
   static async open(tx: Tx, project_id: string, subscriber_ids: string[]): Promise<InboxLedger> {
     const ids = [...new Set(subscriber_ids)]
-    const rows = new Map((await findForUpdate(tx, { ids })).map((row) => [row.id, row]))
-    const missing = ids.filter((id) => !rows.has(id)).sort()
-    if (missing.length > 0) {
-      const none = { project_id, last_seq: 0, unread: 0, unseen: 0, total: 0 }
-      await insertInboxes(
-        tx,
-        missing.map((id) => ({ id, ...none })),
-      )
-      for (const row of await findForUpdate(tx, { ids: missing })) rows.set(row.id, row)
-    }
-    return new InboxLedger(tx, rows)
+    const known = new Set((await findKnown(tx, { ids })).map(({ id }) => id))
+    const none = { project_id, last_seq: 0, unread: 0, unseen: 0, total: 0 }
+    const missing = ids.filter((id) => !known.has(id)).sort()
+    // Before any is held: then two transactions that have some in common hold them in one order.
+    await insertInboxes(
+      tx,
+      missing.map((id) => ({ id, ...none })),
+    )
+    const rows = await findForUpdate(tx, { ids })
+    if (rows.length < ids.length) return InboxLedger.open(tx, project_id, ids) // one was dropped just now
+    return new InboxLedger(tx, new Map(rows.map((row) => [row.id, row])))
   }
 
   /** A new message. The entry gets its number. */
@@ -267,6 +267,13 @@ const findInboxes = prepared({ ids: idList }, (db: Reader, slot) =>
     .select()
     .from(inboxes)
     .where(isAmong(db, inboxes.id, slot.ids)),
+)
+
+const findKnown = prepared({ ids: idList }, (tx: Tx, slot) =>
+  tx
+    .select({ id: inboxes.id })
+    .from(inboxes)
+    .where(isAmong(tx, inboxes.id, slot.ids)),
 )
 
 const findForUpdate = prepared({ ids: idList }, (tx: Tx, slot) =>

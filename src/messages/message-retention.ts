@@ -124,23 +124,13 @@ export async function removeMessages(
   return ids.at(-1)
 }
 
-/** What a channel does, in the same transaction, before some of its messages are removed. */
-type LeavingHook = (tx: Tx, project_id: string, ids: string[]) => Promise<void>
+/** What a channel does before messages are removed, in the same transaction. It passes over those of other channels. */
+type LeavingHook = (tx: Tx, ids: string[]) => Promise<void>
 
-const leaving = new Map<ChannelName, LeavingHook>()
+const leaving = new Set<LeavingHook>()
 
 /** Set at the start: channels lie above the code that removes messages. */
-export const onRemoval = (channel: ChannelName, hook: LeavingHook) =>
-  void leaving.set(channel, hook)
-
-async function leave(tx: Tx, rows: Pick<Removed, "id" | "project_id" | "channel">[]) {
-  for (const [channel, theirs] of Map.groupBy(rows, (row) => row.channel)) {
-    const hook = leaving.get(channel)
-    const [first] = theirs
-    const ids = theirs.map(({ id }) => id)
-    if (hook && first) await hook(tx, first.project_id, ids)
-  }
-}
+export const onRemoval = (hook: LeavingHook) => void leaving.add(hook)
 
 /**
  * With everything that `named_by` names of them. Lowers the totals, but not the counts of their days. Returns what was
@@ -154,12 +144,13 @@ export async function removeByIds(
   const { id, project_id, channel, status, tags, stored_bytes } = messages
   const { created_at, provider, units, recipients } = messages
   const of_day = { created_at, provider, units, recipients }
+  // Before the rows are held: a channel changes what is its own first, and the rows behind it.
+  for (const leave of leaving) await leave(tx, ids)
   const known = { id, project_id, channel, status, tags, stored_bytes, ...of_day }
   // In the order in which others lock them. Another node may have been faster.
   const rows = await forUpdate(tx.select(known).from(messages).where(inArray(id, ids)).orderBy(id))
   const there = rows.map((row) => row.id)
   if (there.length === 0) return []
-  await leave(tx, rows)
   for (const column of named_by) await tx.delete(column.table).where(inArray(column, there))
   await removeTags(tx, rows)
   await tx.delete(messages).where(inArray(id, there))

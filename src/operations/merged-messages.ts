@@ -2,6 +2,7 @@ import { and, desc, eq, gte, inArray, type SQL } from "drizzle-orm"
 import { firstIdAt } from "../core/ids"
 import { millisFrom } from "../core/time"
 import { firstOpenStart, isOfOpenFanOut } from "../fan-out/publishing"
+import { InboxLedger } from "../inbox/ledger"
 import { moveTo } from "../inbox/moved"
 import { hasInbox, removeLeft } from "../inbox/removed-inbox"
 import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
@@ -111,7 +112,8 @@ async function moveSome(tx: Tx, { project_id, from, into, which }: Move): Promis
     id,
     newest.map((row) => row.id),
   )
-  // Rows are held in the order of their ids, as everywhere.
+  // Inboxes are held before their messages, and rows in the order of their ids, as everywhere.
+  if (await hasInbox(tx, from)) await InboxLedger.open(tx, project_id, [from, into])
   const rows = await forUpdate(
     tx.select({ id }).from(messages).where(and(theirs, among)).orderBy(id),
   )
