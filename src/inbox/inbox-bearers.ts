@@ -8,24 +8,29 @@ import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
 import { subscribers } from "../subscribers/tables"
 import { isAlive, originsOf } from "./inbox-tokens"
+import type { InboxTotals } from "./ledger"
+import { inboxes } from "./tables"
 
 /** Whether the socket of a subscriber may be open, as far as its project and the subscriber say. */
 export interface InboxBearer {
   project_id: string
   is_blocked: boolean
   allowed_origins: AllowedOrigins
+  /** Of the inbox; null where it never had a message. */
+  counts: InboxTotals | null
 }
 
 /** Subscribers of living projects by their ids. One that is gone is left out. */
 export async function bearersAmong(db: Reader, ids: string[]): Promise<Map<string, InboxBearer>> {
   const found = new Map<string, InboxBearer>()
   for (const row of await findBearers(db, { ids })) {
-    const { id, status, project, account } = row
+    const { id, status, project, account, counts } = row
     if (!isAlive(row)) continue
     found.set(id, {
       project_id: project.id,
       is_blocked: status === "blocked" || account.status !== "active",
       allowed_origins: originsOf(project.settings),
+      counts,
     })
   }
   return found
@@ -49,6 +54,7 @@ export function refusalOf(
 
 const { id, settings, status, hidden } = projects
 const { deleting_at } = accounts
+const { unread, unseen, total } = inboxes
 
 const findBearers = prepared({ ids: idList }, (db: Reader, slot) =>
   db
@@ -57,9 +63,11 @@ const findBearers = prepared({ ids: idList }, (db: Reader, slot) =>
       status: subscribers.status,
       project: { id, settings, status, hidden },
       account: { deleting_at, status: accounts.status },
+      counts: { unread, unseen, total },
     })
     .from(subscribers)
     .innerJoin(projects, eq(projects.id, subscribers.project_id))
     .innerJoin(accounts, eq(accounts.id, projects.account_id))
+    .leftJoin(inboxes, eq(inboxes.id, subscribers.id))
     .where(isAmong(db, subscribers.id, slot.ids)),
 )

@@ -237,16 +237,23 @@ export class InboxHub {
     }
   }
 
-  /** Closes the sockets of those that may not have one any more. Each look asks for some of them, in turn. */
+  /**
+   * Closes the sockets of those that may not have one any more, and tells totals that changed without a number and a
+   * notification. Each look asks for some of them, in turn.
+   */
   async look(): Promise<void> {
     const ids = this.#nextOf(MOST_LOOKED_AT)
     if (ids.length === 0) return
     const bearers = await bearersAmong(this.#store.read, ids)
     for (const id of ids) {
-      for (const socket of this.#followed.get(id)?.sockets ?? []) {
-        const refusal = refusalOf(bearers.get(id), socket.origin)
+      const inbox = this.#followed.get(id)
+      if (!inbox) continue
+      const bearer = bearers.get(id)
+      for (const socket of inbox.sockets) {
+        const refusal = refusalOf(bearer, socket.origin)
         if (refusal) socket.close(refusal)
       }
+      if (bearer?.counts && !isSame(bearer.counts, inbox.counts)) void this.catchUp(inbox)
     }
   }
 

@@ -18,6 +18,7 @@ import {
 import type { InboxTokens, ProvenToken } from "./inbox-tokens"
 import type { InboxTotals } from "./ledger"
 import { markAll } from "./mark-all"
+import { isMark, MARKS } from "./marks"
 import { type InboxProof, readFrame, type SaidFrame } from "./said-frames"
 import * as tickets from "./tickets"
 
@@ -58,7 +59,7 @@ export class InboxSocket implements Conversation, FollowingSocket {
   #project_id = ""
   #ends_at = 0
   #is_warned = false
-  /** What `ready` told. */
+  /** What `ready` told. Of a client that said where it was, that place: behind it was told. */
   #ready_seq = 0
   #counts: InboxTotals | undefined
   /** Until it signs in, and then until it resumes. */
@@ -227,11 +228,11 @@ export class InboxSocket implements Conversation, FollowingSocket {
       at = texts?.length ? at + texts.length : await this.#resync(inbox)
       if (this.#wire?.is_over) return
     }
-    if (this.is_live) return
+    const is_news = inbox.sent_seq > this.#ready_seq || inbox.counts !== this.#counts
+    if (!this.is_live && is_news) this.push([countsFrame(inbox.counts)])
     this.is_live = true
-    if (inbox.sent_seq > this.#ready_seq || inbox.counts !== this.#counts)
-      this.push([countsFrame(inbox.counts)])
     this.#counts = undefined
+    this.#ready_seq = Math.min(this.#ready_seq, after_seq) // nothing is told twice
   }
 
   #end({ sent_seq }: FollowedInbox): number {
@@ -247,6 +248,7 @@ export class InboxSocket implements Conversation, FollowingSocket {
   async #mark({ subscriber_id }: FollowedInbox, { id, as }: Extract<SaidFrame, { type: "mark" }>) {
     const { store } = this.#parts
     const owner = { project_id: this.#project_id, subscriber_id }
+    if (!isMark(as)) fail("validation_error", NO_MARK)
     if (id !== "*") await store.tx((tx) => markOne(tx, owner, id, as))
     else if (as === "unread" || as === "unarchived") fail("validation_error", NOT_OF_ALL)
     else await markAll(store, owner, as, {})
@@ -264,6 +266,7 @@ export class InboxSocket implements Conversation, FollowingSocket {
 }
 
 const NOWHERE_ELSE = { type: "resume", after_seq: undefined } as const
+const NO_MARK = `A message can be marked as one of ${MARKS.join(", ")}.`
 const NOT_OF_ALL = "Only `read`, `seen` and `archived` can be said of all messages. Name one."
 
 function unlessRefused(error: unknown): undefined {

@@ -14,6 +14,8 @@ export const MARKS = ["read", "unread", "seen", "archived", "unarchived"] as con
 
 export type Mark = (typeof MARKS)[number]
 
+export const isMark = (word: string): word is Mark => MARKS.some((mark) => mark === word)
+
 /** What becomes of a message by a mark; undefined where nothing does. Read implies seen. */
 export function markedAs(
   { read_at, seen_at, archived_at }: InboxEntry,

@@ -1,5 +1,4 @@
 import type { SocketFrame } from "../http/sockets"
-import { MARKS, type Mark } from "./marks"
 
 const MOST_REF_CHARACTERS = 100
 
@@ -16,7 +15,7 @@ export type SaidFrame =
   | { type: "enter"; proof: InboxProof }
   | { type: "auth"; proof: InboxProof; after_seq: number | undefined }
   | { type: "resume"; after_seq: number | undefined }
-  | ({ type: "mark"; id: string; as: Mark } & Referred)
+  | ({ type: "mark"; id: string; as: string } & Referred)
   | ({ type: "refresh"; token: string } & Referred)
 
 /** Undefined for a frame that is none of the protocol (contract 42, section 3). */
@@ -27,15 +26,13 @@ export function readFrame({ type, token, after_seq, id, as, ref }: SocketFrame) 
   if (type === "auth" && isText(token)) return said({ type, proof: { token }, ...place })
   if (type === "resume") return said({ type, ...place })
   if (type === "refresh" && isText(token)) return said({ type, token, ...referred })
-  if (type === "mark" && isText(id) && isMark(as)) return said({ type, id, as, ...referred })
+  if (type === "mark" && isText(id) && isText(as)) return said({ type, id, as, ...referred })
   return undefined
 }
 
 const said = (frame: SaidFrame): SaidFrame => frame
 
 const isText = (value: unknown): value is string => typeof value === "string"
-
-const isMark = (value: unknown): value is Mark => MARKS.some((mark) => mark === value)
 
 const isPlace = (value: unknown): value is number =>
   Number.isSafeInteger(value) && Number(value) >= 0

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test"
 import { and, eq, lte } from "drizzle-orm"
-import { secondsFromNow } from "../../src/core/time"
+import { now, secondsFromNow } from "../../src/core/time"
 import { InboxHub } from "../../src/inbox/inbox-hub"
-import { followInboxes } from "../../src/inbox/ledger"
+import { followInboxes, InboxLedger } from "../../src/inbox/ledger"
+import { entriesForUpdate } from "../../src/inbox/marks"
 import { inboxChanges, inboxes } from "../../src/inbox/tables"
 import * as tickets from "../../src/inbox/tickets"
 import { sharedService } from "../harness/shared-service"
@@ -77,9 +78,13 @@ describe("a client that comes back", () => {
     await numbered(late, 4)
     late.send({ type: "resume", after_seq: 1 })
     await numbered(late, 3)
-    expect(numbers(late)).toEqual([4, 2, 3]) // each once: it was told by itself before
+    late.send({ type: "resume", after_seq: 0 })
+    late.send({ type: "resume", after_seq: 1 })
+    late.send({ type: "mark", id: "none", as: "read", ref: "end" })
+    await typed(late, "error")
     await ann.send("e")
     await numbered(late, 5)
+    expect(numbers(late)).toEqual([4, 2, 3, 1, 5]) // each once: it was told by itself before
   })
 
   test("reads the inbox anew where the log does not go back so far, or never was there", async () => {
@@ -119,6 +124,26 @@ async function dropMessages(subscriber_id: string) {
     await tx.delete(inboxes).where(eq(inboxes.id, subscriber_id))
   })
 }
+
+test("totals that changed without a number and a notification are told by the next look", async () => {
+  const ann = await person(service, project)
+  const id = await ann.send("a")
+  const deaf = new InboxHub(store)
+  const socket = toldSocket()
+  socket.is_live = true
+  await deaf.join(socket, ann.subscriber_id)
+  await store.tx(async (tx) => {
+    const ledger = await InboxLedger.open(tx, project.project_id, [ann.subscriber_id])
+    const [entry] = await entriesForUpdate(tx, [id])
+    ledger.recount(ann.subscriber_id)
+    if (entry) ledger.within(entry, { read_at: now() }, entry.seq)
+    await ledger.close()
+  })
+  await deaf.look()
+  await socket.inbox?.reading
+  await deaf.look()
+  expect(socket.frames).toEqual([{ type: "counts", unread: 0, unseen: 1, total: 1 }])
+})
 
 test("a node that ends between a commit and its frame leaves the rest to the next one", async () => {
   const ann = await person(service, project)

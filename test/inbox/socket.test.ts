@@ -96,6 +96,7 @@ describe("a socket of an inbox", () => {
     socket.send({ type: "mark", id: foreign, as: "read", ref: "foreign" })
     socket.send({ type: "mark", id: newId(), as: "read", ref: "nobody" })
     socket.send({ type: "mark", id: "x", as: "read", ref: "no id" })
+    socket.send({ type: "mark", id, as: "gone", ref: "no mark" })
     socket.send({ type: "mark", id: "*", as: "unread", ref: "all" })
     await socket.next(({ ref }) => ref === "all")
     await numbered(socket, 6)
@@ -103,7 +104,7 @@ describe("a socket of an inbox", () => {
     expect(answers.map(({ type, ref, code = "" }) => [type, ref, code])).toEqual([
       ...["seen", "read", "unread", "archived", "unarchived"].map((ref) => ["ack", ref, ""]),
       ...["foreign", "nobody", "no id"].map((ref) => ["error", ref, "not_found"]),
-      ["error", "all", "validation_error"],
+      ...["no mark", "all"].map((ref) => ["error", ref, "validation_error"]),
     ])
     const same = answers.slice(5, 8).map(({ message }) => message)
     expect(new Set(same).size).toBe(1)
@@ -125,7 +126,7 @@ describe("a socket of an inbox", () => {
       { type: "auth", token: 7 },
       { type: "auth", token, after_seq: -1 },
       { type: "resume", after_seq: "3" },
-      { type: "mark", id: "*", as: "gone" },
+      { type: "mark", id: "*", as: 7 },
       { type: "mark", id: 7, as: "read" },
       { type: "ping", more: "x".repeat(16 * 1024) },
     ]
