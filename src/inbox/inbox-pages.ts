@@ -6,8 +6,9 @@ import { countsOf, type InboxChange, type InboxTotals } from "./ledger"
 import { type OwnMessage, ownMessage, ownMessages } from "./records"
 import { type InboxEntry, inboxChanges, inboxEntries, inboxes } from "./tables"
 
-/** Changes of one inbox that are read at once. */
+/** Changes of one inbox that are read at once, and of all that are read together: each comes with its message. */
 const AT_ONCE = 100
+const MOST_TOGETHER = 500
 
 /** Inboxes whose changes are read together. */
 const MOST_PLACES = 50
@@ -78,10 +79,13 @@ export class InboxPages {
 async function read(db: Reader, places: InboxPlace[]): Promise<ChangePage[]> {
   const ids = places.map(({ subscriber_id }) => subscriber_id)
   const rows = new Map((await findInboxes(db, { ids })).map((row) => [row.id, row]))
+  const at_once = Math.min(AT_ONCE, Math.ceil(MOST_TOGETHER / places.length))
   // The totals first: each change that they contain is in the log, then.
   const ranges = places.flatMap(({ subscriber_id, after }) => {
     const { last_seq = 0 } = rows.get(subscriber_id) ?? {}
-    return after < last_seq ? [rangeOf(subscriber_id, after, last_seq)] : []
+    return after < last_seq
+      ? [rangeOf(subscriber_id, after, Math.min(last_seq, after + at_once))]
+      : []
   })
   const changes = ranges.length > 0 ? await findChanges(db, ranges) : []
   const messages = await messagesOf(db, changes)
@@ -93,17 +97,17 @@ async function read(db: Reader, places: InboxPlace[]): Promise<ChangePage[]> {
       last_seq: row?.last_seq ?? 0,
       counts: row ? countsOf(row) : { unread: 0, unseen: 0, total: 0 },
       changes: own
-        .filter(({ seq }) => seq > after && seq <= after + AT_ONCE) // another place may be in the same inbox
+        .filter(({ seq }) => seq > after && seq <= after + at_once) // another place may be in the same inbox
         .map((one) => ({ seq: one.seq, text: frameOf(one, messages.get(one.entry_id ?? "")) })),
     }
   })
 }
 
-const rangeOf = (subscriber_id: string, after: number, last_seq: number) =>
+const rangeOf = (subscriber_id: string, after: number, last: number) =>
   and(
     eq(inboxChanges.subscriber_id, subscriber_id),
     gt(inboxChanges.seq, after),
-    lte(inboxChanges.seq, Math.min(last_seq, after + AT_ONCE)),
+    lte(inboxChanges.seq, last),
   )
 
 /** Sorted here: a database that sorts might walk the whole log for it. */
