@@ -7,7 +7,7 @@ import { inserter } from "../../src/store/statements"
 import type { Store } from "../../src/store/store"
 import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
-import { testStore } from "../harness/store"
+import { engine, testStore } from "../harness/store"
 import { outside } from "../store/outside"
 import { planOf, slowSteps, statementsOf } from "../store/plans"
 
@@ -47,48 +47,46 @@ const pages = [
 ]
 const asked = { subscriber_id: ANN }
 
-describe.each([false, true])(
-  "an inbox is read along its index, with statistics: %p;",
-  (counted) => {
-    let it: Awaited<ReturnType<typeof testStore>>
+describe("an inbox is read along its index", () => {
+  let it: Awaited<ReturnType<typeof testStore>>
 
-    beforeAll(async () => {
-      it = await testStore()
-      await fill(it.store)
-      await using database = outside(it)
-      if (counted) await database.rows("ANALYZE").catch(() => []) // on SQLite only the writer may
-      return async () => it[Symbol.asyncDispose]()
-    })
+  beforeAll(async () => {
+    it = await testStore()
+    await fill(it.store)
+    await using database = outside(it)
+    // A Postgres counts by itself after some rows. A SQLite of ours never does.
+    if (engine === "postgres") await database.rows("ANALYZE")
+    return async () => it[Symbol.asyncDispose]()
+  })
 
-    async function plansOf(work: () => Promise<unknown>): Promise<string[][]> {
-      await using database = outside(it)
-      const plans: string[][] = []
-      for (const text of await statementsOf(work)) plans.push(await planOf(database, text))
-      return plans
-    }
+  async function plansOf(work: () => Promise<unknown>): Promise<string[][]> {
+    await using database = outside(it)
+    const plans: string[][] = []
+    for (const text of await statementsOf(work)) plans.push(await planOf(database, text))
+    return plans
+  }
 
-    test.each(INBOX_FILTERS.map((filter) => [filter]))("the list of %s", async (filter) => {
-      for (const window of pages) {
-        const read = () => list(it.store.read, PROJECT, { ...asked, filter }, window)
-        const plans = await plansOf(read)
-        expect(plans).toHaveLength(1)
-        expect(plans.flatMap(slowSteps)).toEqual([])
-        expect(plans.join("\n")).toContain(`inbox_entries_${INDEXES[filter]}`)
-      }
-    })
-
-    test("the counts", async () => {
-      const plans = await plansOf(async () => {
-        await countsIn(it.store.read, ANN)
-        await unreadByCategory(it.store.read, ANN)
-        const found = await list(it.store.read, PROJECT, { ...asked, filter: "all" }, last26)
-        await found.total()
-      })
+  test.each(INBOX_FILTERS.map((filter) => [filter]))("the list of %s", async (filter) => {
+    for (const window of pages) {
+      const read = () => list(it.store.read, PROJECT, { ...asked, filter }, window)
+      const plans = await plansOf(read)
+      expect(plans).toHaveLength(1)
       expect(plans.flatMap(slowSteps)).toEqual([])
-      const [counts, categories, , total] = plans
-      expect([counts, categories, total].join()).not.toContain("inbox_entries")
+      expect(plans.join("\n")).toContain(`inbox_entries_${INDEXES[filter]}`)
+    }
+  })
+
+  test("the counts", async () => {
+    const plans = await plansOf(async () => {
+      await countsIn(it.store.read, ANN)
+      await unreadByCategory(it.store.read, ANN)
+      const found = await list(it.store.read, PROJECT, { ...asked, filter: "all" }, last26)
+      await found.total()
     })
-  },
-)
+    expect(plans.flatMap(slowSteps)).toEqual([])
+    const [counts, categories, , total] = plans
+    expect([counts, categories, total].join()).not.toContain("inbox_entries")
+  })
+})
 
 const last26 = { limit: 26, offset: 0 }
