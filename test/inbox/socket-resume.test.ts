@@ -74,6 +74,7 @@ describe("a client that comes back", () => {
     await numbered(socket, 3)
     expect(numbers(socket)).toEqual([2, 3])
     using late = await knock(url, `?ticket=${await ticket()}`)
+    await typed(late, "ready")
     await ann.send("d")
     await numbered(late, 4)
     late.send({ type: "resume", after_seq: 1 })
