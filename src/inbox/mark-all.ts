@@ -58,40 +58,52 @@ export const markRest = (store: Store): JobHandler<BulkMark> => ({
   },
 })
 
+/** How far each of the indexes was walked; undefined: to its end. */
+type Places = (string | undefined)[]
+
 async function walk(store: Store, mark: BulkMark): Promise<number> {
+  const beginnings: Places = ALONG[mark.kind].map(() => "")
   let { upto_seq } = mark
   let changed = 0
-  for (const along of ALONG[mark.kind]) {
-    for (let after: string | undefined = ""; after !== undefined; ) {
-      const from: string = after
-      const step = await store.tx((tx) => markSome(tx, { ...mark, upto_seq }, along, from))
-      upto_seq = step.upto_seq
-      changed += step.changed
-      after = step.end
-    }
+  let places = beginnings
+  for (let is_first = true; places.some((place) => place !== undefined); is_first = false) {
+    const from = places
+    const step = await store.tx((tx) => markSome(tx, { ...mark, upto_seq }, from))
+    // What was passed before it had its number may have changed since: it is looked at again.
+    const begins_late = step.upto_seq !== upto_seq && !is_first
+    places = begins_late ? beginnings : step.places
+    upto_seq = step.upto_seq
+    changed += step.changed
   }
   return changed
 }
 
-/** Marks those of the next messages of an index that it concerns. The first ones that change take the number. */
-async function markSome(tx: Tx, mark: BulkMark, along: SQL, after: string) {
+/** Marks those of the next messages of each index that it concerns. The first ones that change take the number. */
+async function markSome(tx: Tx, mark: BulkMark, from: Places) {
   const { project_id, subscriber_id, kind, scope } = mark
   const { id } = inboxEntries
-  const rows = tx.select({ id }).from(inboxEntries)
-  const next = rows.where(and(ofInbox(subscriber_id), along, gt(id, after)))
-  const ids = (await next.orderBy(asc(id)).limit(AT_ONCE)).map((row) => row.id)
-  const end = ids.length < AT_ONCE ? undefined : ids.at(-1)
+  // Held before it is looked at: no message comes in between, and has a smaller number.
   const ledger = await InboxLedger.open(tx, project_id, [subscriber_id])
+  const ids: string[] = []
+  const places: Places = []
+  for (const [at, along] of ALONG[kind].entries()) {
+    const after = from[at]
+    const rows = tx.select({ id }).from(inboxEntries)
+    const next = rows.where(and(ofInbox(subscriber_id), along, gt(id, after ?? "")))
+    const some = after === undefined ? [] : await next.orderBy(asc(id)).limit(AT_ONCE)
+    places.push(some.length < AT_ONCE ? undefined : some.at(-1)?.id)
+    ids.push(...some.map((row) => row.id))
+  }
   const found = ids.length > 0 ? await entriesForUpdate(tx, ids) : []
   const at = now()
   const some = found.flatMap((entry) => {
     const changes = isConcerned(entry, mark) ? markedAs(entry, kind, at) : undefined
     return changes ? [{ entry, changes }] : []
   })
-  if (some.length === 0) return { changed: 0, end, upto_seq: mark.upto_seq }
+  if (some.length === 0) return { changed: 0, places, upto_seq: mark.upto_seq }
   const is_first = mark.upto_seq === 0
   const upto_seq = is_first ? ledger.begin(subscriber_id, kind, scope) : mark.upto_seq
-  if (is_first && end !== undefined) {
+  if (is_first && places.some((place) => place !== undefined)) {
     const payload = { project_id, subscriber_id, kind, scope, upto_seq }
     await enqueue(tx, inboxMarked, { payload, project_id, run_at: secondsFromNow(GUARD_SECONDS) })
   }
@@ -100,7 +112,7 @@ async function markSome(tx: Tx, mark: BulkMark, along: SQL, after: string) {
   for (const { entry, changes } of some) facts.within(ledger, entry, changes, upto_seq)
   await ledger.close()
   await facts.tell(tx)
-  return { changed: some.length, end, upto_seq }
+  return { changed: some.length, places, upto_seq }
 }
 
 function isConcerned(
