@@ -236,20 +236,27 @@ async function holds(to: Stage, folder: string, changes: number, kills: number) 
   }
   to.calm()
   for (const person of people) {
+    let difference = ""
     await until("each client knows what the server has", async () => {
       const { last, messages } = await truth(to, person.token)
       for (const each of clients) {
         const found = (await each.report()).find((client) => client.person === person.id)
         if (!found || found.errors.length > 0) throw new Error(JSON.stringify(found?.errors))
-        if (found.last !== last || !sameMessages(found.messages, messages)) return false
+        difference = found.last === last ? differenceOf(found.messages, messages) : `${found.last}`
+        if (difference !== "") return false
       }
       return true
+    }).catch((error) => {
+      throw new Error(`${error}: ${difference}`)
     })
   }
 }
 
-const sameMessages = (some: Known[], others: Known[]): boolean =>
-  JSON.stringify([...some].sort()) === JSON.stringify([...others].sort())
+/** The first messages of which the one knows something else than the other. */
+function differenceOf(some: Known[], others: Known[]): string {
+  const [these, those] = [new Set(some.map(String)), new Set(others.map(String))]
+  return [...these.symmetricDifference(those)].sort().slice(0, 6).join(" | ")
+}
 
 const without = missing("node") || missingModules("websockets")
 
