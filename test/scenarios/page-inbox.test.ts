@@ -17,6 +17,7 @@ describe.skipIf(missing("chromium-headless-shell"))("the page that shows an inbo
       { screen: "desktop", still: true },
       async (page) => {
         await page.shows("First steps")
+        await page.settled() // what is still loading moves the link
         await page.click("Inbox", "link")
         await page.shows("There are no subscribers yet")
         for (const name of ["Ann", "Ben"]) {
