@@ -142,7 +142,7 @@ export class InboxLine {
     try {
       this.#token = await this.#parts.requests.token(this.#token)
       this.#say({ type: "refresh", token: this.#token, ref: "token" })
-    } catch {}
+    } catch {} // the server closes then, and the next socket asks for a token again
   }
 
   /** A line that says nothing at all is broken, and a browser may notice that only after minutes. */

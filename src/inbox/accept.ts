@@ -22,11 +22,6 @@ export interface InboxNote {
   expires_at: string | null
 }
 
-/** The id of a message, and whether it was there before and got a new content. */
-export interface AcceptedNote {
-  id: string
-}
-
 type Carried =
   | "account_id"
   | "project_id"
@@ -80,11 +75,11 @@ export async function acceptNotes(
   tx: Tx,
   entries: MessageEntry[],
   mode?: Parameters<typeof admit>[2],
-): Promise<(AcceptedNote | ApiError)[]> {
+): Promise<(Pick<pipeline.Message, "id"> | ApiError)[]> {
   const refused = await admit(tx, entries, mode)
   const admitted = entries.filter((entry) => !refused.has(entry))
   const [first] = admitted
-  const answers = new Map<MessageEntry, AcceptedNote | ApiError>(refused)
+  const answers = new Map<MessageEntry, Pick<pipeline.Message, "id"> | ApiError>(refused)
   if (first) {
     const { project_id } = first.message
     const ledger = await InboxLedger.open(

@@ -2,9 +2,9 @@ import { and, eq, gt, lte, or } from "drizzle-orm"
 import { idList, isAmong } from "../store/columns"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
-import { countsOf, type InboxChange, type InboxTotals } from "./ledger"
+import { countsOf, findInboxes, type InboxChange, type InboxTotals } from "./ledger"
 import { type OwnMessage, ownMessage, ownMessages } from "./records"
-import { type InboxEntry, inboxChanges, inboxEntries, inboxes } from "./tables"
+import { type InboxEntry, inboxChanges, inboxEntries } from "./tables"
 
 /** Changes of one inbox that are read at once, and of all that are read together: each comes with its message. */
 const AT_ONCE = 100
@@ -144,13 +144,6 @@ function frameOf(
     return JSON.stringify({ type: "message.deleted", seq, id: entry_id })
   return JSON.stringify({ type: `message.${kind}`, seq, message })
 }
-
-const findInboxes = prepared({ ids: idList }, (db: Reader, slot) =>
-  db
-    .select()
-    .from(inboxes)
-    .where(isAmong(db, inboxes.id, slot.ids)),
-)
 
 const findEntries = prepared({ ids: idList }, (db: Reader, slot) =>
   db

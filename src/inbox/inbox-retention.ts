@@ -22,7 +22,7 @@ export const purgeChanges = (store: Store): Promise<number> => {
   return removeSomeChanges(store, lt(created_at, secondsFromNow(-LOG_SECONDS)), created_at)
 }
 
-/** Removes the first of these changes in this order, which an index has. Returns how many went. */
+/** Removes some changes that meet the condition, the first ones in an order that an index has. Returns how many went. */
 export async function removeSomeChanges(store: Store, which: SQL, order: SQLiteColumn) {
   const { subscriber_id, seq } = inboxChanges
   const rows = store.read.select({ subscriber_id, seq }).from(inboxChanges).where(which)

@@ -3,7 +3,7 @@ import { and, eq, inArray } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
 import { isPast, now } from "../core/time"
-import { removeByIds } from "../messages/message-retention"
+import { type NamedBy, removeByIds } from "../messages/message-retention"
 import { rowById } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { contentsOf, giveContent } from "./kept-contents"
@@ -44,7 +44,7 @@ interface HeldMessages {
   entries: InboxEntry[]
 }
 
-/** Runs `act` with those of these messages that there are, and writes what it changes. */
+/** Runs `act` with the messages that the owner has among the ids, and writes what it changes. */
 async function changing<Result>(
   tx: Tx,
   owner: InboxOwner,
@@ -193,9 +193,6 @@ export const act = (
     const completed = { ...entry.completed, [action_key]: now() }
     return ledger.change(entry, { completed })
   })
-
-/** What is deleted with a message, beside its part of the inbox. */
-type NamedBy = Parameters<typeof removeByIds>[2]
 
 /** Removes one message for good. Throws 404. */
 export async function remove(tx: Tx, owner: InboxOwner, id: string, named_by: NamedBy) {

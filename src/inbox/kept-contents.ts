@@ -49,7 +49,7 @@ const findContents = prepared({ ids: idList }, (db: Reader, slot) =>
     .where(isAmong(db, inboxContents.id, slot.ids)),
 )
 
-/** Some of the messages that show any of these contents. */
+/** Some messages that show one of the contents. */
 export async function messagesWith(db: Reader, content_ids: string[], limit: number) {
   const { id, content_id } = inboxEntries
   const rows = db.select({ id }).from(inboxEntries).where(inArray(content_id, content_ids))

@@ -81,7 +81,7 @@ export class InboxLedger {
 
   static async open(tx: Tx, project_id: string, subscriber_ids: string[]): Promise<InboxLedger> {
     const ids = [...new Set(subscriber_ids)]
-    const known = new Set((await findKnown(tx, { ids })).map(({ id }) => id))
+    const known = new Set((await findInboxes(tx, { ids })).map(({ id }) => id))
     const none = { project_id, last_seq: 0, unread: 0, unseen: 0, total: 0 }
     const missing = ids.filter((id) => !known.has(id)).sort()
     // Before any is held: then two transactions that have some in common hold them in one order.
@@ -234,11 +234,11 @@ export async function countsIn(
   db: Reader,
   subscriber_id: string,
 ): Promise<InboxTotals & { last_seq: number }> {
-  const [row] = await findInbox(db, { id: subscriber_id })
+  const [row] = await findInboxes(db, { ids: [subscriber_id] })
   return row ? { ...countsOf(row), last_seq: row.last_seq } : { ...NOWHERE, last_seq: 0 }
 }
 
-/** How many messages of each of these inboxes are unread. */
+/** The number of unread messages by inbox. */
 export async function unreadIn(db: Reader, ids: string[]): Promise<Map<string, number>> {
   const rows = await findInboxes(db, { ids })
   return new Map(rows.map(({ id, unread }) => [id, unread]))
@@ -258,22 +258,11 @@ export async function unreadByCategory(
   return Object.fromEntries(found.map(({ category, unread }) => [category, unread]))
 }
 
-const findInbox = prepared({ id: inboxes.id }, (db: Reader, slot) =>
-  db.select().from(inboxes).where(eq(inboxes.id, slot.id)),
-)
-
-const findInboxes = prepared({ ids: idList }, (db: Reader, slot) =>
+export const findInboxes = prepared({ ids: idList }, (db: Reader, slot) =>
   db
     .select()
     .from(inboxes)
     .where(isAmong(db, inboxes.id, slot.ids)),
-)
-
-const findKnown = prepared({ ids: idList }, (tx: Tx, slot) =>
-  tx
-    .select({ id: inboxes.id })
-    .from(inboxes)
-    .where(isAmong(tx, inboxes.id, slot.ids)),
 )
 
 const findForUpdate = prepared({ ids: idList }, (tx: Tx, slot) =>

@@ -34,7 +34,7 @@ const TOLD = { seen: 1, read: 2, archived: 4 } as const
 type ToldFact = keyof typeof TOLD
 
 /** A fact that became true of a message, or an action of it that was used. */
-export interface InboxFactTold {
+interface InboxFactTold {
   entry: InboxEntry
   fact: ToldFact | "action" | "expired"
   action_key?: string
@@ -44,7 +44,7 @@ export interface InboxFactTold {
  * The changes with what they make true for the first time. What is read at once was seen, too: that is counted, and only
  * the reading is told.
  */
-export function withFacts(before: InboxEntry, changes: Partial<InboxEntry>) {
+function withFacts(before: InboxEntry, changes: Partial<InboxEntry>) {
   const after = { ...before, ...changes }
   const is_true = {
     seen: after.seen_at !== null,

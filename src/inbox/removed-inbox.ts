@@ -1,6 +1,6 @@
 import { and, asc, eq, type SQL } from "drizzle-orm"
 import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
-import { removeByIds } from "../messages/message-retention"
+import { type NamedBy, removeByIds } from "../messages/message-retention"
 import { forUpdate } from "../store/columns"
 import { inSteps } from "../store/in-steps"
 import { rowById } from "../store/rows"
@@ -35,8 +35,6 @@ export async function plan(tx: Tx, removed: RemovedInbox): Promise<void> {
   const { project_id, id } = removed
   if (await hasInbox(tx, id)) await enqueue(tx, inboxRemoved, { payload: removed, project_id })
 }
-
-type NamedBy = Parameters<typeof removeByIds>[2]
 
 /** Removes the inbox, some messages in each transaction. */
 export const removeInbox = (store: Store, named_by: NamedBy): JobHandler<RemovedInbox> => ({

@@ -1,6 +1,6 @@
 import { and, asc, inArray, lte, sql } from "drizzle-orm"
 import { isPast, now } from "../core/time"
-import { removeByIds } from "../messages/message-retention"
+import { type NamedBy, removeByIds } from "../messages/message-retention"
 import { inSteps } from "../store/in-steps"
 import type { Store, Tx } from "../store/store"
 import { hasExpired } from "./inbox"
@@ -9,8 +9,6 @@ import { entriesForUpdate, InboxFacts } from "./marks"
 import { inboxEntries } from "./tables"
 
 const AT_ONCE = 100
-
-type NamedBy = Parameters<typeof removeByIds>[2]
 
 /** Ends snoozes whose time has come, and removes what has expired, some in a transaction. */
 export const wakeInboxes = (store: Store, named_by: NamedBy, signal?: AbortSignal) =>

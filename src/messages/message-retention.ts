@@ -113,7 +113,7 @@ export async function removeMessages(
   store: Store,
   old: OldMessages,
   after: string,
-  named_by: SQLiteColumn[],
+  named_by: NamedBy,
 ): Promise<string | undefined> {
   const { id } = messages
   const found = store.read.select({ id }).from(messages)
@@ -123,6 +123,9 @@ export async function removeMessages(
   if (ids.length > 0) await store.tx((tx) => removeByIds(tx, ids, named_by))
   return ids.at(-1)
 }
+
+/** The columns by which rows of other tables name a message. Those rows go with it. */
+export type NamedBy = SQLiteColumn[]
 
 /** What a channel does before messages are removed, in the same transaction. It passes over those of other channels. */
 type LeavingHook = (tx: Tx, ids: string[]) => Promise<void>
@@ -136,11 +139,7 @@ export const onRemoval = (hook: LeavingHook) => void leaving.add(hook)
  * With everything that `named_by` names of them. Lowers the totals, but not the counts of their days. Returns what was
  * there. None may be claimed.
  */
-export async function removeByIds(
-  tx: Tx,
-  ids: string[],
-  named_by: SQLiteColumn[],
-): Promise<Removed[]> {
+export async function removeByIds(tx: Tx, ids: string[], named_by: NamedBy): Promise<Removed[]> {
   const { id, project_id, channel, status, tags, stored_bytes } = messages
   const { created_at, provider, units, recipients } = messages
   const of_day = { created_at, provider, units, recipients }

@@ -70,7 +70,7 @@ const NOTHING: InboxTotals = { unread: 0, unseen: 0, total: 0 }
 /** Unread messages by inbox and category. */
 type ByCategory = Map<string, Record<string, number>>
 
-/** What the messages of these inboxes give, in steps. */
+/** The totals and categories that the messages give, by inbox. It reads in steps. */
 async function totalsOf(db: Reader, ids: string[], pause: Pause) {
   const { id, subscriber_id, category, read_at, seen_at } = inboxEntries
   const numberOf = (which: SQL) =>
