@@ -14,6 +14,7 @@ import type { Channels } from "./messages/pipeline"
 import type { ChannelPlanner, PublishContent } from "./messages/planner"
 import type { ChannelName } from "./messages/tables"
 import type { ProviderDescriptor } from "./providers/provider"
+import { type PushChannelParts, pushChannel } from "./push/channel"
 import { type SmsChannelParts, smsChannel } from "./sms/channel"
 import type { SmsRules } from "./sms/prepare"
 import { httpProvider } from "./sms/providers/http"
@@ -50,21 +51,30 @@ const sms: ChannelKit<SmsChannelParts, SmsRules> = {
   providers: [logProvider, twilioProvider, vonageProvider, plivoProvider, httpProvider],
 }
 
+const push: Omit<ChannelKit<PushChannelParts, never>, keyof PublishKit<never>> = {
+  open: pushChannel,
+  providers: [],
+}
+
 const in_app: PublishKit<InboxRules> = { content: inboxContent, planner: inboxPlanner }
 
 onRemoval(leave)
 
 /** Every channel that is built and sends. */
-export const KITS = { email, sms } satisfies Partial<Record<ChannelName, object>>
+export const KITS = { email, sms, push } satisfies Partial<Record<ChannelName, object>>
 
 /** Every channel that is built: of the inbox, nothing is left to send. */
-export const PUBLISH_KITS = { ...KITS, in_app }
+export const PUBLISH_KITS = { email, sms, in_app }
 
 /** What delivers the messages of each channel. None can be accepted for one that is not built. */
-export const channelTable = (email: EmailChannelParts, sms?: SmsChannelParts): Channels => ({
+export const channelTable = (
+  email: EmailChannelParts,
+  { sms, push }: { sms?: SmsChannelParts; push?: PushChannelParts } = {},
+): Channels => ({
   ...byChannel(() => absent),
   email: KITS.email.open(email),
   ...(sms && { sms: KITS.sms.open(sms) }),
+  ...(push && { push: KITS.push.open(push) }),
 })
 
 const absent: Channel = {

@@ -1,6 +1,7 @@
 import { PROVIDERS } from "./channels"
 import type { Settings } from "./core/config"
 import type { Secrets } from "./core/secrets"
+import { DeviceFates } from "./devices/device-fates"
 import { emailContext, permitsOf } from "./emails/email-context"
 import type { SendRules } from "./emails/prepare"
 import type { OutgoingMail } from "./emails/providers/provider"
@@ -9,13 +10,9 @@ import { textSimulator } from "./mailbox/text-simulator"
 import { Failover } from "./providers/failover"
 import { closeInstance, openInstance } from "./providers/health"
 import { emailIdentities, OpenProviders } from "./providers/open-providers"
-import {
-  channelOf,
-  FAULTS,
-  ownEmailProvider,
-  ownProvider,
-  type ProviderEnvironment,
-} from "./providers/provider"
+import { ownEmailProvider, ownProvider } from "./providers/own-provider"
+import { channelOf, FAULTS, type ProviderEnvironment } from "./providers/provider"
+import type { OutgoingPush, PushContext } from "./push/providers/provider"
 import { logProvider } from "./sms/providers/log"
 import type { OutgoingText, SmsContext } from "./sms/providers/provider"
 import type { Store } from "./store/store"
@@ -33,6 +30,7 @@ export interface ProviderGround {
 
 const EMAIL = "email_provider" as const
 const SMS = "sms_provider" as const
+const PUSH = "push_provider" as const
 
 /** Texts leave beside email, and have permits of their own: a service that hangs holds no mail. */
 export function composeSms(
@@ -58,6 +56,32 @@ export function composeSms(
   }
 }
 
+/** Push messages leave beside the others, for the same reason. */
+export function composePush(
+  ground: ProviderGround & { settings: Settings },
+  open_providers: OpenProviders,
+) {
+  const { settings, store, secrets } = ground
+  const concurrency = settings["delivery.concurrency"]
+  const half = Math.max(1, Math.ceil(concurrency / 2))
+  const permits = permitsOf(store, "push", new ConcurrencyLimit(half), half)
+  const provider = new Failover<OutgoingPush>({
+    ...{ store, kind: PUSH, providers: open_providers, permits, breaking: FAULTS },
+  })
+  const fates = new DeviceFates(store)
+  return {
+    provider,
+    fates,
+    channel: { store, secrets, provider, fates, concurrency },
+    close: () => provider.close(),
+  }
+}
+
+const pushContext = (settings: Settings): PushContext => ({
+  settings,
+  allow_private: settings["providers.allow_private"],
+})
+
 const smsContext = (
   settings: Settings,
   { store, mailbox_port }: Pick<ProviderGround, "store" | "mailbox_port">,
@@ -79,7 +103,7 @@ export async function openProviders(
   const own_sms = settings["sms.provider"] ?? (mode === "up" ? "log" : "none")
   const providers: ProviderEnvironment = given ?? {
     table: PROVIDERS,
-    contexts: { email: context, sms: smsContext(settings, parts) },
+    contexts: { email: context, sms: smsContext(settings, parts), push: pushContext(settings) },
     own: {
       email: ownEmailProvider(PROVIDERS, settings),
       ...(own_sms !== "none" && { sms: ownProvider(PROVIDERS, settings, SMS, own_sms) }),

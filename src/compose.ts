@@ -1,6 +1,6 @@
 import type { AppParts } from "./app"
 import { channelTable, KITS, PROVIDERS, PUBLISH_KITS } from "./channels"
-import { composeSms, openProviders, type ProviderGround } from "./compose-providers"
+import { composePush, composeSms, openProviders, type ProviderGround } from "./compose-providers"
 import { unsubscribeLinksAt } from "./consents/unsubscribe-links"
 import type { Blobs } from "./core/blobs"
 import type { Settings } from "./core/config"
@@ -108,7 +108,8 @@ export async function compose(
   const email = await composeEmail(ground, overrides, pauses)
   const { open_providers, providers, domains, rules, mail } = email
   const texts = composeSms(ground, open_providers, rules)
-  const { channels, planners } = wireChannels(email, texts)
+  const pushes = composePush(ground, open_providers)
+  const { channels, planners } = wireChannels(email, texts, pushes)
   const inbound = { ...ground, link_base, ...inboundParts(ground, domains), rules }
   const backups = openBackups({ settings, secrets })
   const own = { store, secrets, backups, blobs, inbound_blobs, domains, rules, planners }
@@ -120,7 +121,7 @@ export async function compose(
   const loops = [...openLoops(ground, { node, pauses }, channels, handlers), hooks.loop]
 
   const nightly = nightlyCheck(store, disk)
-  const watched = { providers: [email.provider, texts.provider], pauses }
+  const watched = { providers: [email.provider, texts.provider, pushes.provider], pauses }
   const health = serverHealth(ground, loops, nightly, watched)
   const hasRoom = () => disk.healthy() && disk.state() === "ok"
   const parts: AppParts = {
@@ -159,15 +160,16 @@ export async function compose(
     inbound: inboundHandlers(inbound),
     start: (undo) => startAround({ store, parts, pauses, node, nightly }, undo),
     recurring: recurringWork({ ...parts, ...ground, node, nightly }),
-    close: () => closeAll(texts, email),
+    close: () => closeAll(pushes, texts, email),
   }
 }
 
 const wireChannels = (
   email: Awaited<ReturnType<typeof composeEmail>>,
   texts: ReturnType<typeof composeSms>,
+  pushes: ReturnType<typeof composePush>,
 ) => ({
-  channels: channelTable(email.channel, texts.channel),
+  channels: channelTable(email.channel, { sms: texts.channel, push: pushes.channel }),
   planners: {
     email: PUBLISH_KITS.email.planner(email.rules),
     sms: PUBLISH_KITS.sms.planner(texts.rules),

@@ -37,7 +37,7 @@ export async function runOrder<Data>(
     const { openBackups } = await import("../../src/operations/backup/create-backup")
     const { sessionParts } = await import("../../src/tenancy/setup")
     const { PROVIDERS } = await import("../../src/channels")
-    const { ownEmailProvider } = await import("../../src/providers/provider")
+    const { ownEmailProvider } = await import("../../src/providers/own-provider")
     const { ApiError } = await import("../../src/core/errors")
     const secrets = await openSecrets()
     const parts = { store, secrets, data_dir, sign_up, base_url: () => base_url ?? "" }

@@ -201,7 +201,7 @@ const inboundText = (port: number) =>
 
 async function deliveryOf(values: Settings): Promise<string> {
   const { PROVIDERS } = await import("../../src/channels")
-  const { ownEmailProvider } = await import("../../src/providers/provider")
+  const { ownEmailProvider } = await import("../../src/providers/own-provider")
   const { descriptor, credentials } = ownEmailProvider(PROVIDERS, values)
   return descriptor.banner?.(credentials) ?? descriptor.about
 }

@@ -48,7 +48,8 @@ export function emailChannel(parts: EmailChannelParts): Channel {
       if (!sandbox) await requireReleased(store.read, message)
       const { to } = triedNow(queues, message)
       const is_urgent = stream === "auth"
-      await providerOf(message)?.admit?.(id, to, is_urgent, project_id, envelope?.released_to)
+      const only = { config_id: envelope?.released_to }
+      await providerOf(message)?.admit?.(id, to, is_urgent, project_id, only)
       return bytesOf(parts, message, { content, attempt, warnUnsigned })
     },
     release: (message_id) => parts.provider.dismiss?.(message_id),

@@ -18,7 +18,7 @@ const SLOWER_SECONDS = 5
 const LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 const HALF = 4
 
-export type DeviceRow = typeof deviceCodes.$inferSelect
+export type DeviceCodeRow = typeof deviceCodes.$inferSelect
 
 export interface DeviceParts {
   store: Store
@@ -31,7 +31,7 @@ export interface DeviceParts {
 export async function begin(parts: DeviceParts, client_name: string, ip: string) {
   const device_code = newToken("device")
   const user_code = `${letters()}-${letters()}`
-  const row: DeviceRow = {
+  const row: DeviceCodeRow = {
     id: newId(),
     device_code_hash: hashOfToken(device_code),
     user_code_hash: hashOfUserCode(parts.secrets, user_code),
@@ -94,7 +94,7 @@ interface DeviceRefusal {
 
 async function poll(
   tx: Tx,
-  { id, last_polled_at, interval_seconds }: DeviceRow,
+  { id, last_polled_at, interval_seconds }: DeviceCodeRow,
 ): Promise<DeviceRefusal> {
   const elapsed = last_polled_at ? millis() - millisFrom(last_polled_at) : Number.POSITIVE_INFINITY
   const is_early = elapsed >= 0 && elapsed < interval_seconds * 1000
@@ -124,7 +124,7 @@ export async function waitingFor(
   db: Reader,
   secrets: Secrets,
   user_code: string,
-): Promise<DeviceRow> {
+): Promise<DeviceCodeRow> {
   const [row] = await db
     .select()
     .from(deviceCodes)

@@ -1,7 +1,7 @@
 import { inArray } from "drizzle-orm"
 import { now } from "../core/time"
 import { emitAll } from "../events/emit"
-import { eventsOf } from "../messages/status-changes"
+import { eventsOf } from "../messages/event-data"
 import { messages } from "../messages/tables"
 import { forUpdate } from "../store/columns"
 import type { Tx } from "../store/store"

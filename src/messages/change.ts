@@ -11,6 +11,7 @@ import { type Bump, bumpAll } from "../store/counters"
 import { prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"
 import { moveByDay } from "./day-counts"
+import { eventsOf } from "./event-data"
 import {
   addressOf,
   announce,
@@ -18,7 +19,6 @@ import {
   codesOf,
   counterOf,
   countsByDay,
-  eventsOf,
   eventTypeOf,
   factName,
   isOpen,
@@ -342,18 +342,11 @@ export function failAll(
   })
 }
 
-export function ended(outcome: RecipientOutcome): RecipientOutcome {
-  if (outcome.status !== "retry") return outcome
-  const { reply, reason } = outcome
-  const last = { ...reply, response: reply.response ?? reason } // a dead line has no reply
-  return { ...outcome, status: "failed", reason: EXPIRED, code: "provider_error", reply: last }
-}
-
 /** The reason of a message that waits because of us, and was never deferred by a server. */
 export const BROKEN = "An internal error stopped the attempt. The message is tried again."
 
 /** The reason of a message whose attempts are used up; the server's last words are its error. */
-export const EXPIRED = "expired"
+export const EXPIRED = "expired" as const
 
 const findMessages = prepared({ ids: idList }, (tx: Tx, slot) =>
   forUpdate(

@@ -1,9 +1,9 @@
-import { and, eq, gte, lt, sum } from "drizzle-orm"
+import { and, eq, gte, inArray, lt, type SQL, sql, sum } from "drizzle-orm"
 import { dayOf, secondsFromNow } from "../core/time"
 import { adder, remover } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
-import type { Message } from "./status-changes"
-import { type ChannelName, messageDays } from "./tables"
+import { countsByKind, type Message } from "./status-changes"
+import { type ChannelName, messageDays, messages } from "./tables"
 
 /** On Postgres, where several nodes write at once. */
 const SHARDS = 8
@@ -11,7 +11,15 @@ const SHARDS = 8
 /** What the counts know of a message. */
 type CountedMessage = Pick<
   Message,
-  "project_id" | "channel" | "created_at" | "status" | "provider" | "units" | "recipients"
+  | "project_id"
+  | "channel"
+  | "created_at"
+  | "status"
+  | "status_reason"
+  | "provider"
+  | "sender"
+  | "units"
+  | "recipients"
 >
 
 /** A message that the counts of its day gain (1) or lose (-1). */
@@ -36,10 +44,25 @@ const counted = (message: CountedMessage, provider: string | null, by: 1 | -1) =
   channel: message.channel,
   day: dayOf(message.created_at),
   status: message.status,
-  provider: provider ?? "",
+  provider: countsByKind(message.channel) ? kindOf(message, provider) : (provider ?? ""),
   messages: by,
   units: by * (message.units ?? message.recipients.length),
 })
+
+/** Three words, of which any may be empty: the provider, the kind (`sender`), and why it failed. */
+const kindOf = ({ sender, status, status_reason }: CountedMessage, provider: string | null) =>
+  [provider ?? "", sender ?? "", FAILED.has(status) ? (status_reason ?? "") : ""].join(" ")
+
+const FAILED = new Set<Message["status"]>(["failed", "undelivered"])
+
+/** The same of rows, for a recount. */
+export function countedProvider(channel: ChannelName): SQL<string> {
+  const { provider, sender, status, status_reason } = messages
+  const known = sql<string>`COALESCE(${provider}, '')`
+  if (!countsByKind(channel)) return known
+  const why = sql`CASE WHEN ${inArray(status, [...FAILED])} THEN COALESCE(${status_reason}, '') ELSE '' END`
+  return sql<string>`${known} || ' ' || COALESCE(${sender}, '') || ' ' || ${why}`
+}
 
 interface DayMove {
   before: CountedMessage

@@ -141,8 +141,8 @@ export const onRemoval = (hook: LeavingHook) => void leaving.add(hook)
  */
 export async function removeByIds(tx: Tx, ids: string[], named_by: NamedBy): Promise<Removed[]> {
   const { id, project_id, channel, status, tags, stored_bytes } = messages
-  const { created_at, provider, units, recipients } = messages
-  const of_day = { created_at, provider, units, recipients }
+  const { created_at, status_reason, provider, sender, units, recipients } = messages
+  const of_day = { created_at, status_reason, provider, sender, units, recipients }
   // Before the rows are held: a channel changes what is its own first, and the rows behind it.
   for (const leave of leaving) await leave(tx, ids)
   const known = { id, project_id, channel, status, tags, stored_bytes, ...of_day }
@@ -166,7 +166,9 @@ type Removed = Pick<
   | "tags"
   | "stored_bytes"
   | "created_at"
+  | "status_reason"
   | "provider"
+  | "sender"
   | "units"
   | "recipients"
 >

@@ -34,6 +34,7 @@ export function asMessage(fresh: NewMessage, stored?: StoredSize): Message {
     scheduled_at,
     template_id: fresh.template_id ?? null,
     subscriber_id: fresh.subscriber_id ?? null,
+    user_id: fresh.user_id ?? null,
     category: fresh.category ?? fresh.envelope?.category ?? null,
     fan_out_id: fresh.fan_out_id ?? null,
     subject_key: subject === null ? null : searchable(subject),

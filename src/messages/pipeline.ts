@@ -22,14 +22,22 @@ import { fanOutBumps, load } from "./change"
 import type { Channel, Ready } from "./channel"
 import { filesOf, readAhead, recentContentsOf, storedSizes } from "./contents"
 import { countByDay } from "./day-counts"
+import { eventsOf } from "./event-data"
 import { asMessage, CREATED } from "./new-rows"
-import { type DeliveryAttempt, LOGIN_REFUSED, type MessageStop, settle, stopAll } from "./settle"
+import {
+  type DeliveryAttempt,
+  expireUnheard,
+  isUnheard,
+  LOGIN_REFUSED,
+  type MessageStop,
+  settle,
+  stopAll,
+} from "./settle"
 import {
   announce,
   announceStatus,
   counterOf,
   countsByDay,
-  eventsOf,
   eventTypeOf,
   isOpen,
   type Message,
@@ -85,6 +93,7 @@ export const messageTable = (
   queueOf: ({ channel }) => channel,
   scheduleOf: () => BROKEN_SCHEDULE,
   async run(message, recheck) {
+    if (isUnheard(message)) return { done: (tx) => expireUnheard(tx, message.id) }
     const { project_id, fan_out_id } = message
     const stop = fan_out_id === null ? undefined : await stopOf(store.read, project_id, fan_out_id)
     if (stop) return { done: (tx) => endStopped(tx, message, stop) }

@@ -1,7 +1,7 @@
 import { and, eq, lte } from "drizzle-orm"
 import { now } from "../core/time"
 import { events } from "../events/tables"
-import { DEAD, HELD, OVER, type Settled, type WorkColumns } from "../jobs/work-item"
+import { DEAD, HELD, OVER, READY, type Settled, type WorkColumns } from "../jobs/work-item"
 import { keepReceipts } from "../providers/callbacks"
 import type { Outcome, RecipientOutcome } from "../providers/provider"
 import { short } from "../store/columns"
@@ -12,7 +12,6 @@ import {
   changeAll,
   EXPIRED,
   endAll,
-  ended,
   failAll,
   load,
   loadAll,
@@ -119,7 +118,39 @@ function changeByResult(one: Known): StatusTransition {
   const before = { ...message, provider, sender }
   const all = [outcome, ...outcome.others]
   const steps = all.flatMap((each) => stepsOf(message, each))
-  return { before, asked_before: message.provider, steps, after }
+  const { unheard_at: run_at } = outcome
+  const waking = run_at !== undefined && after.state === OVER && { state: READY, run_at }
+  return { before, asked_before: message.provider, steps, after: { ...after, ...waking } }
+}
+
+/** Whether work that waits is a message that left, of which nobody has heard since. */
+export const isUnheard = ({ status, recipients }: Pick<Message, "status" | "recipients">) =>
+  status === "sent" && !recipients.some((one) => isOpen(one.status))
+
+/** Expires a message that nobody acknowledged in time. */
+export async function expireUnheard(tx: Tx, message_id: string): Promise<void> {
+  const message = await load(tx, message_id)
+  if (message?.status !== "sent") return
+  const error = { code: EXPIRED, message: UNHEARD }
+  const steps = message.recipients.map(({ email: address }): Step => {
+    const facts = [{ type: EXPIRED, address, error }]
+    return { address, status: EXPIRED, reason: null, facts }
+  })
+  await changeAll(tx, [endedBy(message, steps)])
+}
+
+const UNHEARD = "No device acknowledged the message in its time to live."
+
+/** The recipient's device has it. A message that ended another way stays as it is. Returns whether that was news. */
+export async function acknowledge(tx: Tx, message_id: string): Promise<boolean> {
+  const message = await load(tx, message_id)
+  if (message?.status !== "sent") return false
+  const steps = message.recipients.map(({ email: address }): Step => {
+    const facts = [{ type: "delivered", address }]
+    return { address, status: "delivered", reason: null, facts }
+  })
+  await changeAll(tx, [endedBy(message, steps)])
+  return true
 }
 
 /** The last attempt there is: each recipient that was to be tried again has failed instead. */
@@ -127,6 +158,21 @@ function lasting(tried: DeliveryAttempt, { state }: WorkColumns): DeliveryAttemp
   if (state !== DEAD) return tried
   const { outcome } = tried
   return { ...tried, outcome: { ...outcome, ...ended(outcome), others: outcome.others.map(ended) } }
+}
+
+function ended(outcome: RecipientOutcome): RecipientOutcome {
+  if (outcome.status !== "retry") return outcome
+  const { reply, code } = outcome
+  const response = reply.response ?? outcome.reason // a dead line has no reply
+  const last = { ...reply, response }
+  const why = code === null ? { reason: EXPIRED, code: "provider_error" } : { reason: code, code }
+  return {
+    ...outcome,
+    ...why,
+    status: "failed",
+    reply: last,
+    ...(code !== null && { text: response ?? code }),
+  }
 }
 
 /** Nothing was tried: it was deferred, our own fault stopped it, or no recipient was left. */

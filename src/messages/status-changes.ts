@@ -1,7 +1,6 @@
 import { getTableColumns } from "drizzle-orm"
 import { log } from "../core/log"
 import { millis, now } from "../core/time"
-import type { NewEvent } from "../events/emit"
 import { lookup } from "../events/registry"
 import type { EventDetail } from "../events/tables"
 import { LEASED, READY } from "../jobs/work-item"
@@ -185,8 +184,10 @@ interface ChannelTable {
   tells_late?: true
   /** Whether `queued` is told when the message is accepted or, if it is scheduled, when it is released. */
   queued_told: "at_accept" | "at_release"
-  /** Its messages are counted by day, for statistics. */
-  counted_by_day?: true
+  /** Its messages are counted by day, for statistics: by their provider, or also by their kind and their failure. */
+  counted_by_day?: "by_provider" | "by_kind"
+  /** The messages of one batch are one send, which the frequency cap counts once. */
+  one_send?: true
   /** A content stays as long as its message, which shows it wherever it is read. */
   keeps_contents?: true
 }
@@ -229,6 +230,8 @@ const CHANNELS: Record<ChannelName, ChannelTable> = {
       cancelled: { rank: 3, from: ["queued"] },
     },
     queued_told: "at_release",
+    counted_by_day: "by_kind",
+    one_send: true,
   },
   sms: {
     address_field: "to",
@@ -241,7 +244,7 @@ const CHANNELS: Record<ChannelName, ChannelTable> = {
       received: { rank: 4, from: [] },
     },
     queued_told: "at_accept",
-    counted_by_day: true,
+    counted_by_day: "by_provider",
   },
   in_app: {
     prefix: "inbox",
@@ -300,85 +303,17 @@ export const tellsScheduled = (channel: ChannelName): boolean =>
   CHANNELS[channel].queued_told === "at_accept"
 
 export const countsByDay = (channel: ChannelName): boolean =>
-  CHANNELS[channel].counted_by_day === true
+  CHANNELS[channel].counted_by_day !== undefined
+
+export const countsByKind = (channel: ChannelName): boolean =>
+  CHANNELS[channel].counted_by_day === "by_kind"
+
+export const isOneSend = (channel: ChannelName): boolean => CHANNELS[channel].one_send === true
 
 /** The channels whose contents may go before their messages. */
 export const EXPIRING_CHANNELS = (Object.keys(CHANNELS) as ChannelName[]).filter(
   (channel) => CHANNELS[channel].keeps_contents !== true,
 )
-
-type EventSubject = Pick<
-  Message,
-  "id" | "account_id" | "project_id" | "channel" | "tags" | "metadata" | "subject"
-> &
-  Partial<NotOfEmail>
-
-type NotOfEmail = Pick<Message, "provider" | "sender" | "units" | "subscriber_id" | "category">
-
-/** None where no type is registered for the fact. `at`: its time in the message's row. */
-export function eventsOf(message: EventSubject, fact: StatusChange, at: string): NewEvent[] {
-  const type = eventTypeOf(message.channel, fact.type)
-  if (type === undefined) return []
-  const { account_id, project_id, id: subject_id, channel } = message
-  const data = DATA[channel](message, fact, at)
-  return [{ account_id, project_id, subject_id, type, data, detail: fact.detail ?? null }]
-}
-
-type DataOf = (message: EventSubject, fact: StatusChange, at: string) => Record<string, unknown>
-
-/** The fields of contract 30, section 6. */
-const DATA: Record<ChannelName, DataOf> = {
-  email: ({ id, tags, metadata, subject }, fact, timestamp) => ({
-    message_id: id,
-    recipient_email: fact.address,
-    timestamp,
-    bounce_type: fact.bounce_type ?? null,
-    bounce_subtype: fact.bounce_subtype ?? null,
-    complaint_feedback_type: fact.complaint_feedback_type ?? null,
-    tags,
-    metadata,
-    subject,
-    ...(fact.error && { error: fact.error }),
-  }),
-  push: ({ id, provider = null, metadata }, fact, timestamp) => ({
-    push_message_id: id,
-    provider,
-    timestamp,
-    ...errorOf(fact),
-    device_id: fact.address,
-    metadata,
-  }),
-  sms: ({ id, sender = null, units, provider = null, metadata }, fact, timestamp) => {
-    const { address, received } = fact
-    const parties = received ? { to: sender, from: address } : { to: address, from: sender }
-    const { body, in_reply_to } = received ?? {}
-    return {
-      sms_message_id: id,
-      ...parties,
-      timestamp,
-      segments: received?.segments ?? units ?? 1,
-      provider,
-      ...errorOf(fact),
-      metadata,
-      ...(received && { body, in_reply_to }),
-    }
-  },
-  in_app: ({ id, subscriber_id = null, category = null, metadata }, { by }, timestamp) => ({
-    inbox_message_id: id,
-    subscriber_id,
-    external_id: by?.external_id ?? null,
-    timestamp,
-    category,
-    metadata,
-    ...(by?.action_key !== undefined && { action_key: by.action_key }),
-  }),
-}
-
-/** The provider's own code says more than ours. */
-const errorOf = ({ error, detail }: StatusChange) => ({
-  error_code: (error && detail?.provider_code) ?? error?.code ?? null,
-  error_message: error?.message ?? null,
-})
 
 /** Those codes of the other side that the error of a message shows. */
 export const codesOf = ({

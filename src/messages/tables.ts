@@ -1,7 +1,6 @@
 import { sql } from "drizzle-orm"
 import { workColumns, workIndexes } from "../jobs/tables"
 import type { WorkColumns } from "../jobs/work-item"
-import type { Mailbox } from "../lib/address"
 import type { AudienceChannel } from "../lib/preferences"
 import {
   bool,
@@ -17,6 +16,16 @@ import {
   time,
 } from "../store/columns"
 import { life } from "../store/life"
+import type { Envelope } from "./message-envelope"
+
+export type {
+  AttachmentRow,
+  Envelope,
+  EnvelopeDecision,
+  LeftOut,
+  PushEnvelope,
+  TextEnvelope,
+} from "./message-envelope"
 
 export type ChannelName = AudienceChannel
 
@@ -61,82 +70,6 @@ interface MessageError {
   provider_code?: string
 }
 
-export interface AttachmentRow {
-  id: string
-  filename: string
-  content_type: string
-  content_id: string | null
-  size: number
-  sha256: string
-}
-
-/**
- * What lists show besides the columns: never searched, written once. An optional field that is not set
- * is absent, so that a plain message is no larger for it.
- */
-export interface Envelope {
-  /** Of an email: its author, as the header names them. */
-  from?: Mailbox
-  reply_to?: Mailbox[]
-  attachments?: AttachmentRow[]
-  /** Of a text alone. */
-  sms?: TextEnvelope
-  /** Only of a message that was submitted as bytes: then its attachments are parts of those. */
-  submitted?: SubmittedEnvelope
-  template?: { id: string; name: string; version: number }
-  /** The category whose unsubscriptions count. */
-  category?: string
-  /** What was decided of its recipient when it was accepted; absent where nothing was asked. */
-  decision?: EnvelopeDecision
-  track?: TrackedParts | undefined
-  /** Copies to suppressed addresses: they are no recipients. */
-  left_out?: LeftOut[]
-  /** The token of the link with which its recipient unsubscribes. */
-  unsubscribe?: string
-  /** The key of the topic that it was published to: what the token ends. */
-  topic?: string
-  ignores_preferences?: true
-  /** The one configured provider that may deliver it: it was released to that one. */
-  released_to?: string
-}
-
-export interface TextEnvelope {
-  encoding: "gsm7" | "ucs2"
-  /** The request named the sender, so that no provider puts its own in that place. */
-  from_given?: true
-  /** Of a text that came in: the message that it answers. */
-  in_reply_to?: string | null
-  /** Of a text that came in, which no quota counts. */
-  segments?: number
-}
-
-/** By which row of the decision a message may go out, or not (`subscribers/decision.ts`). */
-export interface EnvelopeDecision {
-  row: number
-  reason: string | null
-  /** The end of the quiet hours that it waits for. */
-  deferred_until: string | null
-}
-
-export interface LeftOut extends Pick<Recipient, "email" | "name" | "kind"> {
-  text: string
-}
-
-interface TrackedParts {
-  opens: boolean
-  clicks: boolean
-  /** Where pixel and links lead, if not to the address of this instance. */
-  host?: string
-}
-
-interface SubmittedEnvelope {
-  size: number
-  /** The blob that holds the bytes; null where the content holds them. */
-  sha256: string | null
-  /** The header cannot be sent without SMTPUTF8 (RFC 6531). */
-  wide: boolean
-}
-
 /**
  * Small and hot: what lists and the pipeline need. One table serves every channel. A message is its own
  * job: while it waits, its work columns say for what. `status` says "queued" until an attempt has
@@ -153,6 +86,7 @@ export const messages = table(
     status_reason: text(),
     /** In the form in which addresses compare: lower case, A-label domain. */
     address: text().notNull(),
+    /** The address or number that it is from; of a push message the platform of its device. */
     sender: text(),
     sender_domain: text(),
     subject: text(),
@@ -180,6 +114,8 @@ export const messages = table(
     scheduled_at: time(),
     template_id: ref(),
     subscriber_id: ref(),
+    /** Whose device a push message is for. */
+    user_id: text(),
     category: text(),
     /** The publish or other intent that it is one of many messages of. */
     fan_out_id: ref(),
@@ -211,6 +147,9 @@ export const messages = table(
     index("messages_by_subscriber")
       .on(message.project_id, message.subscriber_id, message.id)
       .where(sql`subscriber_id IS NOT NULL`),
+    index("messages_by_user")
+      .on(message.project_id, message.user_id, message.id)
+      .where(sql`user_id IS NOT NULL`),
     index("messages_by_fan_out")
       .on(message.project_id, message.fan_out_id, message.id)
       .where(sql`fan_out_id IS NOT NULL`),
@@ -279,7 +218,7 @@ export interface MessageRefusal {
 
 type SomeMessages = Pick<
   typeof messages.$inferSelect,
-  "units" | "scheduled_at" | "template_id" | "subscriber_id" | "category" | "fan_out_id"
+  "units" | "scheduled_at" | "template_id" | "subscriber_id" | "user_id" | "category" | "fan_out_id"
 >
 
 /** Cold: written once, read once by the channel that delivers. Texts above 512 KB are a file that it names. */

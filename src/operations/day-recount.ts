@@ -3,7 +3,7 @@ import { firstIdAt } from "../core/ids"
 import { dayOf, isoFrom, millisFrom, today } from "../core/time"
 import { projects } from "../identity/tables"
 import { AUDIENCE_CHANNELS } from "../lib/preferences"
-import { dayCounts } from "../messages/day-counts"
+import { countedProvider, dayCounts } from "../messages/day-counts"
 import { lastDeletedDay } from "../messages/reconcile"
 import { countsByDay } from "../messages/status-changes"
 import { type ChannelName, messages } from "../messages/tables"
@@ -91,7 +91,7 @@ async function toldBy(
   )
   const { status } = messages
   const day = sql<number>`${messages.created_at} / ${sql.raw(String(DAY_MILLISECONDS))}`
-  const provider = sql<string>`COALESCE(${messages.provider}, '')`
+  const provider = countedProvider(channel)
   const units = sql<number>`SUM(COALESCE(${messages.units}, ${lengthOf(db, messages.recipients)}))`
   const sums = new Map<string, Counted>()
   const first = firstIdAt(start - SKEW_MS)

@@ -1,6 +1,7 @@
 // Written by `bun run generate`: the first table of every file of tables.
 import { auditLog } from "../audit-log/tables"
 import { unsubscribeLinks } from "../consents/tables"
+import { devices } from "../devices/tables"
 import { domains } from "../domains/tables"
 import { mtaStsPolicies } from "../emails/tables"
 import { events } from "../events/tables"
@@ -14,6 +15,7 @@ import { mailboxMails } from "../mailbox/tables"
 import { messages } from "../messages/tables"
 import { quotas } from "../plans/tables"
 import { providerConfigs } from "../providers/tables"
+import { pushAcks } from "../push/tables"
 import { reputationHours } from "../reputation/tables"
 import { requestLog } from "../request-log/tables"
 import { signingKeys } from "../signing-keys/tables"
@@ -29,6 +31,7 @@ import { webhooks } from "../webhooks/tables"
 export const firstTables = [
   auditLog,
   unsubscribeLinks,
+  devices,
   domains,
   mtaStsPolicies,
   events,
@@ -42,6 +45,7 @@ export const firstTables = [
   messages,
   quotas,
   providerConfigs,
+  pushAcks,
   reputationHours,
   requestLog,
   signingKeys,

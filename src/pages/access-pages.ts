@@ -4,7 +4,7 @@ import { ApiError, fail } from "../core/errors"
 import { isUuid } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { millis } from "../core/time"
-import { type DeviceRow, decide, waitingFor } from "../identity/device-sign-in"
+import { type DeviceCodeRow, decide, waitingFor } from "../identity/device-sign-in"
 import { ownerOf, reset } from "../identity/password-recovery"
 import * as passwords from "../identity/passwords"
 import { identify, type ProofParts } from "../identity/sign-in"
@@ -82,7 +82,7 @@ export const answerForm = (parts: ProofParts, form: AccessForm, ip: string): Pro
 function question(
   secrets: Secrets,
   user: users.UserRow,
-  { user_code, device }: { user_code: string; device: DeviceRow },
+  { user_code, device }: { user_code: string; device: DeviceCodeRow },
 ): Response {
   const until = millis() + TICKET_MILLISECONDS
   const ticket = `${user.id}.${until}.${macOf(secrets, user, until, user_code)}`

@@ -4,6 +4,7 @@ import { shownId } from "./callbacks"
 import { type MonitorParts, ProviderMonitor } from "./monitor"
 import type { ProviderLease } from "./open-providers"
 import {
+  type AskedOnly,
   type Fault,
   NO_REPLY,
   type Outcome,
@@ -91,8 +92,8 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
   readonly schedule = () => undefined
 
   async send(message: Message): Promise<Outcome> {
-    const { project_id, config_id } = message
-    const rows = await this.#routing(project_id, { recent_own: true }, config_id)
+    const { project_id } = message
+    const rows = await this.#routing(project_id, { recent_own: true }, message)
     const open = usable(rows, message)
     const { candidates, passed_over } = this.#open(open, message)
     const admitted = this.#admitted.get(message.message_id)
@@ -121,10 +122,10 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
     to: string[],
     is_urgent: boolean,
     project_id: string,
-    config_id?: string,
+    only: AskedOnly = {},
   ) {
     this.#parts.permits?.limit.saw(project_id)
-    const rows = await this.#routing(project_id, { recent: true }, config_id)
+    const rows = await this.#routing(project_id, { recent: true }, only)
     const open = usable(rows, { message_id, project_id })
     if (this.#admitted.has(message_id)) return
     const { candidates, passed_over } = this.#open(open, { message_id, project_id, to })
@@ -163,11 +164,15 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
   async #routing(
     project_id: string,
     options: Parameters<typeof routing>[3],
-    config_id: string | undefined,
+    { config_id, service }: AskedOnly,
   ): Promise<ConfigRow[]> {
     const { store, kind } = this.#parts
     const rows = await routing(store.read, kind, project_id, options)
-    return config_id === undefined ? rows : rows.filter(({ id }) => id === config_id)
+    return config_id === undefined && service === undefined
+      ? rows
+      : rows.filter(
+          ({ id, provider }) => id === (config_id ?? id) && provider === (service ?? provider),
+        )
   }
 
   /** Those with an open breaker come last. Those that may not deliver the message are passed over. */

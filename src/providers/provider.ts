@@ -52,6 +52,8 @@ export interface RecipientOutcome {
   is_unanswered?: true
   /** Beside `failed`: the provider says that the recipient wants no more messages. */
   opted_out?: true
+  /** Beside `failed`: there is no such recipient any more, since this time (ISO 8601) where the provider says so. */
+  gone?: { since?: string } | undefined
   /** By which notifications will name the message, and whose id it is. One recipient of an answer has both. */
   provider_message_id?: string | undefined
   config_id?: string
@@ -69,6 +71,8 @@ export interface Outcome extends RecipientOutcome {
   return_path?: ReturnPathAnswer | undefined
   /** The sender that the provider was given, where its configuration chose it. */
   sender?: string | undefined
+  /** Beside `sent`: the message is expired at this moment (ISO 8601), unless its recipient has acknowledged it. */
+  unheard_at?: string | undefined
   others: RecipientOutcome[]
   transcript: string[]
   schedule: RetrySchedule
@@ -106,15 +110,21 @@ export class ProviderError extends Error {
   }
 }
 
+/** Which of a project's providers may be asked. Without both: all, in their order. */
+export interface AskedOnly {
+  /** The configured provider that alone may be asked. */
+  config_id?: string | undefined
+  /** The name of the provider, whichever of its configurations. */
+  service?: string | undefined
+}
+
 /** One attempt of a message, composed: a provider delivers it as it is. */
-export interface OutgoingMessage {
+export interface OutgoingMessage extends AskedOnly {
   /** The same over all attempts: hand it on wherever the other side can tell a repetition by it. */
   message_id: string
   project_id: string
   /** Recipients that are still open; the first is the one the message's status follows. */
   to: string[]
-  /** The configured provider that alone may be asked. Absent: those of the project, in their order. */
-  config_id?: string | undefined
 }
 
 /**
@@ -136,7 +146,7 @@ export interface Provider<Message extends OutgoingMessage = OutgoingMessage> {
     to: string[],
     is_urgent: boolean,
     project_id: string,
-    config_id?: string,
+    only?: AskedOnly,
   ): Promise<void>
   dismiss?(message_id: string): void
   /**
@@ -380,20 +390,3 @@ export const findDescriptor = (
   name: string,
 ): ProviderDescriptor | undefined =>
   table.find((one) => one.name === name && one.channel === channelOf(kind))
-
-/** The instance's own provider of email, as the settings name it. */
-export const ownEmailProvider = (
-  table: readonly ProviderDescriptor[],
-  settings: Settings,
-): OwnProvider => ownProvider(table, settings, "email_provider", settings["delivery.provider"])
-
-export function ownProvider(
-  table: readonly ProviderDescriptor[],
-  settings: Settings,
-  kind: ProviderKind,
-  name: string,
-): OwnProvider {
-  const descriptor = findDescriptor(table, kind, name)
-  if (!descriptor?.fromSettings) throw new Error(`There is no provider ${name} for an instance.`)
-  return { descriptor, credentials: descriptor.fromSettings(settings) }
-}

@@ -66,7 +66,12 @@ test("counts follow the status and the last provider of each text", async () => 
   })
   expect(await wrong(office)).toEqual([])
   await store.tx((tx) =>
-    countByDay(tx, [{ message: { ...text(), status: "sent", provider: null, units: 5 }, by: 1 }]),
+    countByDay(tx, [
+      {
+        message: { ...text(), status: "sent", status_reason: null, provider: null, units: 5 },
+        by: 1,
+      },
+    ]),
   )
   expect(await wrong(office)).toHaveLength(1)
 })
