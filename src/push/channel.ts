@@ -108,9 +108,8 @@ const envelopeOf = ({ id, envelope }: Message): PushEnvelope => {
 function secondsLeft(message: Message): number {
   const { ttl_seconds = LONGEST_TTL_SECONDS } = envelopeOf(message)
   const age = (millis() - millisFrom(wantedSince(message))) / 1000
-  if (message.attempt <= 1 && age <= LEAST_SECONDS)
-    return Math.max(0, Math.floor(ttl_seconds - age))
-  return ttl_seconds > age ? Math.floor(ttl_seconds - age) : -1
+  if (message.attempt <= 1 && age <= LEAST_SECONDS) return Math.max(0, Math.ceil(ttl_seconds - age))
+  return ttl_seconds > age ? Math.ceil(ttl_seconds - age) : -1
 }
 
 /** When it is tried again, and when it expires unheard. */

@@ -1,0 +1,56 @@
+import { newId } from "../../src/core/ids"
+import { now } from "../../src/core/time"
+import { type DeviceRow, devices } from "../../src/devices/tables"
+import type { NewMessage } from "../../src/messages/tables"
+import type { PushContent } from "../../src/push/push-content"
+import { bumpAll } from "../../src/store/counters"
+import type { Store } from "../../src/store/store"
+import { letter } from "../messages/letters"
+
+/** A device of the project, past every rule of how they are registered. */
+export async function addDevice(
+  store: Store,
+  project_id: string,
+  given: Partial<DeviceRow> = {},
+): Promise<DeviceRow> {
+  const [id, at] = [newId(), now()]
+  const token = given.token ?? `token-${id}`
+  const row: DeviceRow = {
+    ...{ id, project_id, device_id: `phone-${id}`, scope: "project", user_id: null },
+    ...{ platform: "ios", provider: "apns", token, keys: null, device_name: null },
+    token_hash: Bun.SHA256.hash(`${given.provider ?? "apns"}:${token}`, "hex"),
+    ...{ app_id: null, app_version: null, os_version: null, locale: null, timezone: null },
+    ...{ apns_environment: null, status: "active", status_reason: null, failure_count: 0 },
+    ...{ metadata: {}, token_at: at, last_active_at: at, last_success_at: null },
+    ...{ created_at: at, updated_at: at, ...given },
+  }
+  const { status, platform, provider } = row
+  const names = [`status.${status}`, `platform.${platform}`, `provider.${provider}`]
+  await store.tx(async (tx) => {
+    await tx.insert(devices).values(row)
+    const counted = ["devices", ...names.map((name) => `devices.${name}`)]
+    await bumpAll(
+      tx,
+      counted.map((name) => ({ owner: project_id, name, by: 1 })),
+    )
+  })
+  return row
+}
+
+/** A push message to a device on its way in. */
+export function pushLetter(
+  device: DeviceRow,
+  more: Partial<NewMessage> = {},
+  { ttl_seconds, ...content }: Partial<PushContent> & { ttl_seconds?: number } = {},
+): NewMessage {
+  const { id, device_id: address, provider, platform: sender, project_id, user_id } = device
+  const recipient = { email: address, name: null, kind: "to", status: "queued" } as const
+  const push = { device: id, provider, ...(ttl_seconds !== undefined && { ttl_seconds }) }
+  return letter({
+    ...{ channel: "push", project_id, address, sender, sender_domain: null, user_id },
+    ...{ units: 1, subject: "Ding", envelope: { push } },
+    recipients: [{ ...recipient, status_reason: null }],
+    content: { title: "Ding", priority: "high", ...content } satisfies PushContent,
+    ...more,
+  })
+}
