@@ -121,19 +121,34 @@ const holdSome = (store: Store, { table, under_hold }: AnyWorkRows, which: SQL |
     return rows.length
   })
 
-const PROVIDER_HOLD = "provider:"
+const PROVIDER_HOLD = "provider"
 
 const EMAIL = "email"
 
-/** Holds a project's messages of a channel while no provider can deliver them. A pause has another name. */
-export const providerHold = (project_id: string, channel: string = EMAIL) =>
-  `${PROVIDER_HOLD}${channel === EMAIL ? "" : `${channel}:`}${project_id}`
+/**
+ * Holds a project's messages of a channel while no provider can deliver them, or those that only one `service` can
+ * deliver. A pause has another name.
+ */
+export function providerHold(project_id: string, channel: string = EMAIL, service?: string) {
+  const names =
+    service === undefined ? [channel].filter((name) => name !== EMAIL) : [service, channel]
+  return [PROVIDER_HOLD, ...names, project_id].join(":")
+}
 
-/** The project and the channel whose messages are held so; undefined where another hold holds them. */
-export function heldFor(by: string): { project_id: string; channel: string } | undefined {
-  if (!by.startsWith(PROVIDER_HOLD)) return undefined
-  const [project_id = "", channel = EMAIL] = by.slice(PROVIDER_HOLD.length).split(":").reverse()
-  return { project_id, channel }
+/** Whose messages are held so. */
+export interface HeldFor {
+  project_id: string
+  channel: string
+  /** The name of the provider that alone can deliver them. */
+  service?: string | undefined
+}
+
+/** Undefined where another hold holds them. */
+export function heldFor(by: string): HeldFor | undefined {
+  const [project_id = "", ...names] = by.split(":").reverse()
+  if (names.pop() !== PROVIDER_HOLD) return undefined
+  const [channel = EMAIL, service] = names
+  return { project_id, channel, service }
 }
 
 export const pauseReason = (queue: string) => `The queue ${queue} is paused by an operator.`

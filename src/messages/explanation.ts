@@ -11,6 +11,7 @@ import type { DecisionReason } from "../subscribers/decision"
 import { type DeliveryStatus, deliveries } from "../webhooks/tables"
 import { EXPIRED } from "./change"
 import { DELETED, QUIET_HOURS, REASONS } from "./decided"
+import { serviceOf } from "./message-envelope"
 import { asTheyStand, type MessageView } from "./message-list"
 import { CANCELLED } from "./settle"
 import { isOpen, type Message } from "./status-changes"
@@ -89,7 +90,7 @@ export async function factsOf(db: Reader, row: Message): Promise<MessageFacts> {
   const tried = db.select().from(attempts).where(eq(attempts.message_id, id))
   const refusal =
     isOpen(row.status) && !row.sandbox
-      ? await refusalFor(db, kindOf(channel), project_id)
+      ? await refusalFor(db, kindOf(channel), project_id, serviceOf(row))
       : undefined
   return {
     message,

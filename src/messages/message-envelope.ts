@@ -59,6 +59,9 @@ export interface PushEnvelope {
   ttl_seconds?: number
 }
 
+/** The name of the provider that alone can deliver the message; undefined where any of its channel may. */
+export const serviceOf = ({ envelope }: { envelope: Envelope | null }) => envelope?.push?.provider
+
 /** By which row of the decision a message may go out, or not (`subscribers/decision.ts`). */
 export interface EnvelopeDecision {
   row: number

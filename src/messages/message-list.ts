@@ -286,7 +286,9 @@ export async function asTheyStand(db: Reader, rows: Message[]): Promise<MessageV
   ])
   for (const by of new Set(rows.flatMap(holdOf))) {
     const held = heldFor(by)
-    const refusal = held && (await refusalFor(db, kindOf(held.channel), held.project_id))
+    if (!held) continue
+    const { project_id, channel, service } = held
+    const refusal = await refusalFor(db, kindOf(channel), project_id, service)
     if (!refusal) continue
     waits.set(by, {
       status_reason: waitingReason(refusal),

@@ -5,13 +5,7 @@ import type { JobHandler } from "../jobs/jobs"
 import { isHeld } from "../jobs/work-rows"
 import { isDue, type Probe, probeAgain, resume } from "../providers/health"
 import type { OpenProviders } from "../providers/open-providers"
-import {
-  channelOf,
-  kindOf,
-  PROVIDER_KINDS,
-  ProviderError,
-  type ProviderKind,
-} from "../providers/provider"
+import { channelOf, kindOf, ProviderError } from "../providers/provider"
 import { isOwn, isUsable, refusalFor, routing } from "../providers/routing"
 import { type ConfigRow, INSTANCE, providerConfigs } from "../providers/tables"
 import { rowById } from "../store/rows"
@@ -59,11 +53,15 @@ async function askBy(tx: Tx, config: ConfigRow, { id, by }: HeldMessage) {
   await probeAgain(tx, config, { message_id: let_go > 0 ? id : null })
 }
 
-/** The oldest of the messages that wait for this provider alone. */
-async function firstWaiting(db: Reader, { kind, project_id }: ConfigRow) {
+/** The oldest of the messages that wait for this provider alone, whether or not another one could deliver them. */
+async function firstWaiting(db: Reader, { kind, project_id, provider }: ConfigRow) {
   if (project_id !== INSTANCE) {
-    const rows = await routing(db, kind, project_id)
-    return isUsable(rows) ? undefined : firstHeld(db, providerHold(project_id, channelOf(kind)))
+    for (const service of [undefined, provider]) {
+      if (isUsable(await routing(db, kind, project_id, { service }))) continue
+      const first = await firstHeld(db, providerHold(project_id, channelOf(kind), service))
+      if (first) return first
+    }
+    return undefined
   }
   for (const by of await holders(db, messageRows)) {
     const held = heldFor(by)
@@ -97,22 +95,18 @@ async function triedLogin(providers: OpenProviders, config: ConfigRow) {
 /** Gives back what waits for a provider of any kind, as long as there is one that can be asked. */
 export const wakeWaiting = (store: Store): JobHandler<{ project_id: string }> => ({
   run: async ({ project_id }) => {
-    if (project_id === INSTANCE) await wakeStranded(store)
-    else for (const kind of PROVIDER_KINDS) await goOn(store, kind, project_id)
+    await wakeStranded(store, project_id === INSTANCE ? undefined : project_id)
     return {}
   },
 })
 
-async function goOn(store: Store, kind: ProviderKind, project_id: string) {
-  const by = providerHold(project_id, channelOf(kind))
-  const isRefused = async () => (await refusalFor(store.read, kind, project_id)) !== undefined
-  while (!(await isRefused()) && (await unhold(store, messageRows, by)) > 0);
-}
-
 /** The same for every project: a message may have been held just when its provider came back. */
-export async function wakeStranded(store: Store): Promise<void> {
+export async function wakeStranded(store: Store, of_project?: string): Promise<void> {
   for (const by of await holders(store.read, messageRows)) {
     const held = heldFor(by)
-    if (held) await goOn(store, kindOf(held.channel), held.project_id)
+    if (!held || held.project_id !== (of_project ?? held.project_id)) continue
+    const { project_id, channel, service } = held
+    const refusal = () => refusalFor(store.read, kindOf(channel), project_id, service)
+    while (!(await refusal()) && (await unhold(store, messageRows, by)) > 0);
   }
 }

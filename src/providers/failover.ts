@@ -126,7 +126,7 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
   ) {
     this.#parts.permits?.limit.saw(project_id)
     const rows = await this.#routing(project_id, { recent: true }, only)
-    const open = usable(rows, { message_id, project_id })
+    const open = usable(rows, { message_id, project_id, ...only })
     if (this.#admitted.has(message_id)) return
     const { candidates, passed_over } = this.#open(open, { message_id, project_id, to })
     try {
@@ -167,12 +167,8 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
     { config_id, service }: AskedOnly,
   ): Promise<ConfigRow[]> {
     const { store, kind } = this.#parts
-    const rows = await routing(store.read, kind, project_id, options)
-    return config_id === undefined && service === undefined
-      ? rows
-      : rows.filter(
-          ({ id, provider }) => id === (config_id ?? id) && provider === (service ?? provider),
-        )
+    const rows = await routing(store.read, kind, project_id, { ...options, service })
+    return config_id === undefined ? rows : rows.filter(({ id }) => id === config_id)
   }
 
   /** Those with an open breaker come last. Those that may not deliver the message are passed over. */
@@ -217,10 +213,11 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
   }
 
   /** Only the message that asked for all has had an attempt; those refused beside it wait as if untried. */
-  async #refused({ project_id }: Message, outcome: Outcome, is_probe: boolean) {
-    const refusal = await refusalFor(this.#parts.store.read, this.#parts.kind, project_id)
+  async #refused(message: Message, outcome: Outcome, is_probe: boolean) {
+    const { store, kind } = this.#parts
+    const refusal = await refusalFor(store.read, kind, message.project_id, message.service)
     if (!refusal) throw noProvider()
-    const waiting = heldBy(project_id, this.#parts.kind, refusal)
+    const waiting = heldBy(message, kind, refusal)
     if (!is_probe || waiting.by === undefined) throw waiting
     return { ...outcome, login_refused: { reason: waiting.message, by: waiting.by } }
   }

@@ -3,7 +3,7 @@ import { providerHold } from "../jobs/holds"
 import { DeferredError } from "../jobs/work-item"
 import { cached } from "../store/cached"
 import type { Reader } from "../store/store"
-import { channelOf, type ProviderKind } from "./provider"
+import { channelOf, type OutgoingMessage, type ProviderKind } from "./provider"
 import { type ConfigRow, INSTANCE, providerConfigs } from "./tables"
 
 /** How long another node's accepts may go on believing what this one knows to have changed. */
@@ -14,21 +14,29 @@ const routings = cached<ConfigRow[]>({ tables: ["provider_configs"] })
 /**
  * The providers of a project, in the order of asking: what is enabled, paused or not; where it has
  * configured none, the instance's own. `recent`: on Postgres the answer may be a second old, but what
- * it calls paused is read again. `recent_own`: the same of the instance's own alone.
+ * it calls paused is read again. `recent_own`: the same of the instance's own alone. `service`: those of this
+ * name alone.
  */
 export async function routing(
   db: Reader,
   kind: ProviderKind,
   project_id: string,
-  { recent = false, recent_own = recent }: { recent?: boolean; recent_own?: boolean } = {},
+  { recent = false, recent_own = recent, service }: RoutingOptions = {},
 ): Promise<ConfigRow[]> {
-  const rows = await usableNow(db, kind, project_id, recent)
-  return rows.length > 0 ? rows : usableNow(db, kind, INSTANCE, recent_own)
+  const of = (rows: ConfigRow[]) =>
+    service === undefined ? rows : rows.filter(({ provider }) => provider === service)
+  async function usableNow(owner: string, is_recent: boolean) {
+    const rows = of(await configured(db, kind, owner, is_recent))
+    return isUsable(rows) ? rows : of(await configured(db, kind, owner, false))
+  }
+  const rows = await usableNow(project_id, recent)
+  return rows.length > 0 ? rows : usableNow(INSTANCE, recent_own)
 }
 
-async function usableNow(db: Reader, kind: ProviderKind, project_id: string, recent: boolean) {
-  const rows = await configured(db, kind, project_id, recent)
-  return isUsable(rows) ? rows : configured(db, kind, project_id, false)
+interface RoutingOptions {
+  recent?: boolean
+  recent_own?: boolean
+  service?: string | undefined
 }
 
 const configured = (db: Reader, kind: ProviderKind, project_id: string, recent: boolean) => {
@@ -75,11 +83,16 @@ export const waitingReason = ({ name, reason }: LoginRefusal): string =>
   `${name} refuses our login: ${reason}. Messages wait until it accepts the login.`
 
 /**
- * Why no provider takes the messages of a project now: of several refusals the one that is probed
- * next.
+ * Why no provider takes the messages of a project now, or why this service does not: of several refusals the one
+ * that is probed next.
  */
-export async function refusalFor(db: Reader, kind: ProviderKind, project_id: string) {
-  const rows = await routing(db, kind, project_id)
+export async function refusalFor(
+  db: Reader,
+  kind: ProviderKind,
+  project_id: string,
+  service?: string,
+) {
+  const rows = await routing(db, kind, project_id, { service })
   return isUsable(rows) ? undefined : refusalOf(rows)
 }
 
@@ -102,17 +115,22 @@ export const isProbe = ({ id, probe_message_id: probe }: ConfigRow, message_id: 
  * The providers that may be asked for a message: those that are not paused, and one that waits to be
  * asked by this very message or by any. Throws DeferredError where there is none.
  */
-export function usable(
-  rows: ConfigRow[],
-  { message_id, project_id }: { message_id: string; project_id: string },
-) {
+export function usable(rows: ConfigRow[], { message_id, ...message }: Omit<OutgoingMessage, "to">) {
   const open = rows.filter((row) => row.paused_until === null || isProbe(row, message_id))
   const [first] = rows
   const refusal = open.length > 0 ? undefined : refusalOf(rows)
-  if (first && refusal) throw heldBy(project_id, first.kind, refusal)
+  if (first && refusal) throw heldBy(message, first.kind, refusal)
   return open
 }
 
 /** It waits until a provider is resumed, because looking again and again would only be in the way. */
-export const heldBy = (project_id: string, kind: ProviderKind, refusal: LoginRefusal) =>
-  new DeferredError(waitingReason(refusal), null, providerHold(project_id, channelOf(kind)))
+export const heldBy = (
+  { project_id, service }: Pick<OutgoingMessage, "project_id" | "service">,
+  kind: ProviderKind,
+  refusal: LoginRefusal,
+) =>
+  new DeferredError(
+    waitingReason(refusal),
+    null,
+    providerHold(project_id, channelOf(kind), service),
+  )

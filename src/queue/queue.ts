@@ -1,6 +1,7 @@
 import { and, asc, eq, inArray, isNotNull, lte, type SQL, sql } from "drizzle-orm"
 import { madeAt } from "../core/ids"
 import { isoFrom, millis, now } from "../core/time"
+import { PUSH_PROVIDERS } from "../devices/tables"
 import { pauseReason, providerHold, underHold } from "../jobs/holds"
 import { pausedQueues } from "../jobs/tables"
 import { HELD, RESTORE_HOLD, RESTORE_REASON } from "../jobs/work-item"
@@ -39,19 +40,21 @@ export async function openWork(db: Reader, project_id: string) {
   const end = await endOf(db, open)
   const email = await openMessages(db, { project_id, channel: "email", open, end })
   const sms = await openMessages(db, { project_id, channel: "sms", open, end })
+  const push = await openMessages(db, { project_id, channel: "push", open, end })
   const hooks = await openDeliveries(db, project_id)
   const by_state = [
     ...byState("email", email),
     ...byState("sms", sms),
+    ...byState("push", push),
     ...byState("webhooks", hooks),
   ]
-  const incomplete = [...email, ...sms].some(({ count }) => count !== undefined)
+  const incomplete = [...email, ...sms, ...push].some(({ count }) => count !== undefined)
   return { work: { by_state, by_domain: byDomain(email) }, incomplete }
 }
 
 interface OpenOf {
   project_id: string
-  channel: "email" | "sms"
+  channel: "email" | "sms" | "push"
   open: SQL | undefined
   /** The last message of any channel that is looked at. */
   end: string | undefined
@@ -153,8 +156,6 @@ interface MessageHold {
 
 /** A provider that refuses our login, complaints about a tag or template, and a restored copy. */
 async function holdsOf(db: Reader, { project_id, channel }: OpenOf): Promise<MessageHold[]> {
-  const refusal = await refusalFor(db, kindOf(channel), project_id)
-  const by = providerHold(project_id, channel)
   const ours = and(eq(messages.project_id, project_id), eq(messages.channel, channel))
   const complaints: MessageHold = {
     isOf: isComplaintHold,
@@ -169,15 +170,20 @@ async function holdsOf(db: Reader, { project_id, channel }: OpenOf): Promise<Mes
     rows: async () => and(ours, underHold(messageRows, RESTORE_HOLD)),
     wait: { reason: RESTORE_REASON },
   }
-  if (!refusal) return [complaints, restore]
-  const reason = waitingReason(refusal)
-  const provider: MessageHold = {
-    isOf: (owner) => owner === by,
-    rows: async () => underHold(messageRows, by),
-    wait: { state: "held", reason, next_attempt_at: refusal.next_probe_at },
-    is_certain: true,
+  const providers: MessageHold[] = []
+  for (const service of channel === "push" ? PUSH_PROVIDERS : [undefined]) {
+    const refusal = await refusalFor(db, kindOf(channel), project_id, service)
+    if (!refusal) continue
+    const by = providerHold(project_id, channel, service)
+    const reason = waitingReason(refusal)
+    providers.push({
+      isOf: (owner) => owner === by,
+      rows: async () => underHold(messageRows, by),
+      wait: { state: "held", reason, next_attempt_at: refusal.next_probe_at },
+      is_certain: true,
+    })
   }
-  return [provider, complaints, restore]
+  return [...providers, complaints, restore]
 }
 
 async function heldMessages(
