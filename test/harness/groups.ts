@@ -41,6 +41,7 @@ const STORIES = new Set([
   "test/operations/invariants.test.ts",
   "test/plans/stored-bytes.test.ts",
   "test/providers/routes.test.ts",
+  "test/push/one-provider-refused.test.ts",
   "test/sms/stats.test.ts",
   "test/smtp/submission.test.ts",
   "test/tenancy/country-limit.test.ts",
