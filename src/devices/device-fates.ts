@@ -1,8 +1,8 @@
 import { and, eq } from "drizzle-orm"
 import { now } from "../core/time"
 import { forUpdate } from "../store/columns"
-import { bumpAll } from "../store/counters"
 import type { Store } from "../store/store"
+import { countDevices } from "./device-rows"
 import { type DeviceRow, devices } from "./tables"
 
 /** What the providers of push messages find out about devices. */
@@ -23,12 +23,7 @@ export class DeviceFates {
       if (row.token_hash !== token_hash || row.token_at > since) return
       const change = { status: "expired", status_reason: reason, updated_at: now() } as const
       await tx.update(devices).set(change).where(ours)
-      const owner = project_id
-      const nameOf = (status: string) => `devices.status.${status}`
-      await bumpAll(tx, [
-        { owner, name: nameOf(row.status), by: -1 },
-        { owner, name: nameOf("expired"), by: 1 },
-      ])
+      await countDevices(tx, [{ before: row, after: { ...row, ...change } }])
     })
   }
 }

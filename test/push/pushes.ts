@@ -1,9 +1,9 @@
 import { newId } from "../../src/core/ids"
 import { now } from "../../src/core/time"
+import { countDevices } from "../../src/devices/device-rows"
 import { type DeviceRow, devices } from "../../src/devices/tables"
 import type { NewMessage } from "../../src/messages/tables"
 import type { PushContent } from "../../src/push/push-content"
-import { bumpAll } from "../../src/store/counters"
 import type { Store } from "../../src/store/store"
 import { letter } from "../messages/letters"
 
@@ -24,15 +24,9 @@ export async function addDevice(
     ...{ metadata: {}, token_at: at, last_active_at: at, last_success_at: null },
     ...{ created_at: at, updated_at: at, ...given },
   }
-  const { status, platform, provider } = row
-  const names = [`status.${status}`, `platform.${platform}`, `provider.${provider}`]
   await store.tx(async (tx) => {
     await tx.insert(devices).values(row)
-    const counted = ["devices", ...names.map((name) => `devices.${name}`)]
-    await bumpAll(
-      tx,
-      counted.map((name) => ({ owner: project_id, name, by: 1 })),
-    )
+    await countDevices(tx, [{ after: row }])
   })
   return row
 }
