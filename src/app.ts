@@ -32,8 +32,8 @@ import { type BackupRouteParts, backupRoutes } from "./operations/backup/backup-
 import { type DoctorRouteParts, doctorRoutes } from "./operations/doctor-routes"
 import { subscriberDataRoutes } from "./operations/subscriber-data-routes"
 import { type ConsoleParts, consoleRoutes } from "./pages/console-routes"
-import { inboxScriptRoute } from "./pages/inbox-script-routes"
 import { docsRoutes, pageRoutes } from "./pages/routes"
+import { scriptRoutes } from "./pages/script-routes"
 import { absentPage } from "./pages/small-page"
 import { unsubscribeRoutes } from "./pages/unsubscribe-routes"
 import { type ProviderParts, providerRoutes } from "./providers/routes"
@@ -149,7 +149,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...queueRoutes(parts),
     ...streamRoutes(parts),
     ...requestLogRoutes(parts),
-    inboxScriptRoute,
+    ...scriptRoutes(parts),
   ]
   const pages = [
     ...consoleRoutes(parts),

@@ -256,9 +256,9 @@ test.each<[string, RegExp, RegExp]>([
   [
     "a raw fetch",
     /(?<![.\w])fetch\(/,
-    /^(src\/core\/net|src\/(console\/(requests|development)|component\/inbox-requests)|cli\/lib\/(client|download|post))\.ts$/,
+    /^(src\/core\/net|src\/(console\/(requests|development)|component\/(inbox-requests|worker\/push-worker))|cli\/lib\/(client|download|post))\.ts$/,
   ],
-  ["drizzle's transaction", /\.transaction\(/, /^src\/store\//],
+  ["drizzle's transaction", /\.transaction\(/, /^src\/(store|component\/worker)\//], // of a browser's database
   // What a running server does again and again is a row of `recurringWork` in `src/work.ts`. These timers live
   // shorter or longer than it: of a listener, a mail server, open sockets, a loop, a backup, or of the disk.
   [

@@ -268,6 +268,7 @@ export const operations = {
   "GET /v1/queue": operation<{ answer: { data: C["OpenWork"]; meta: { request_id: string; warnings?: C["FieldWarning"][]; incomplete?: boolean } } }>({ summary: "Show the open work of a project, by state and by recipient domain", data: "OpenWork" }),
   "GET /v1/request-log": operation<{ query: PageParams & { status?: string; path?: string; key_id?: string; request_id?: string }; answer: { data: C["RequestLogEntry"][]; has_more: boolean; meta: C["ListMeta"] } }>({ summary: "List requests and their answers, newest first", query: { status: { type: "string", description: "A status such as 404, or a class such as 4xx." }, path: { type: "string", description: "Only this path and the paths below it." }, key_id: { type: "string", description: "The id of the API key." }, request_id: { type: "string", description: "Only this request." } }, data: "RequestLogEntry", many: true, paged: true }),
   "GET /inbox.js": operation<{ answer: Uint8Array }>({ summary: "Get the script of the inbox component", produces: "text/javascript" }),
+  "GET /sw.js": operation<{ answer: Uint8Array }>({ summary: "Get the service worker of Web Push", produces: "text/javascript" }),
   "GET /t/o/{token}": operation<{ answer: Uint8Array }>({ summary: "The picture that reports an opening", produces: "image/gif" }),
   "GET /v1/openapi.json": operation<{ answer: C["OpenApiDocument"] }>({ summary: "Show the API as an OpenAPI 3.1 document" }),
 }

@@ -1,8 +1,8 @@
 import { statSync } from "node:fs"
 import { Glob } from "bun"
 import { fail } from "../core/errors"
-import { compressedAnswer } from "./compressed-text"
-import type { EntryName } from "./console-bundle"
+import { type CompressedText, compressedAnswer, compressedText } from "./compressed-text"
+import { type EntryName, SERVER_URL } from "./console-bundle"
 
 /** The bundle as it is served: compressed bytes by hashed name and encoding. */
 interface ConsoleAssets {
@@ -76,17 +76,33 @@ export async function assetResponse(request: Request, name: string): Promise<Res
   })
 }
 
-/**
- * `GET /inbox.js`: the component for pages of every origin. Its address stays the same, so a browser asks each time
- * whether it has changed.
- */
+/** Of scripts for every origin. Their addresses stay the same, so a browser asks each time whether they changed. */
+const FOR_ALL = {
+  "cache-control": "public, no-cache",
+  "cross-origin-resource-policy": "cross-origin",
+  "access-control-allow-origin": "*",
+}
+
+/** `GET /inbox.js`: the component for pages of every origin. */
 export async function inboxScript(request: Request): Promise<Response> {
   const assets = await consoleAssets()
-  return namedAsset(request, assets, assets.entries.inbox, {
-    "cache-control": "public, no-cache",
-    "cross-origin-resource-policy": "cross-origin",
-    "access-control-allow-origin": "*",
-  })
+  return namedAsset(request, assets, assets.entries.inbox, FOR_ALL)
+}
+
+/** `GET /sw.js`: what workers of every origin import. It calls the server at this address. */
+export async function workerScript(request: Request, base_url: string): Promise<Response> {
+  const name = `${(await consoleAssets()).entries.worker} ${base_url}`
+  if (worker?.name !== name) worker = { name, text: workerText(base_url) }
+  return compressedAnswer(request, await worker.text, { ...headersOf(".js"), ...FOR_ALL })
+}
+
+let worker: { name: string; text: Promise<CompressedText> } | undefined
+
+async function workerText(base_url: string): Promise<CompressedText> {
+  const { entries, lookup } = await consoleAssets()
+  const packed = lookup(entries.worker, "gzip") ?? fail("not_found", "There is no such script.")
+  const text = new TextDecoder().decode(Bun.gunzipSync(await packed.bytes()))
+  return compressedText(text.replaceAll(SERVER_URL, base_url), 9)
 }
 
 function namedAsset(
@@ -98,10 +114,13 @@ function namedAsset(
   const [brotli, gzip] = [assets.lookup(name, "brotli"), assets.lookup(name, "gzip")]
   if (!brotli || !gzip) return fail("not_found", `There is no asset ${name}. Load the page again.`)
   const text = { brotli, gzip, etag: `"${name}"` }
-  const type = TYPES[name.split(".").at(-1) ?? ""] ?? "application/octet-stream"
-  const headers = { "content-type": type, "x-content-type-options": "nosniff", ...own }
-  return compressedAnswer(request, text, headers)
+  return compressedAnswer(request, text, { ...headersOf(name), ...own })
 }
+
+const headersOf = (name: string) => ({
+  "content-type": TYPES[name.split(".").at(-1) ?? ""] ?? "application/octet-stream",
+  "x-content-type-options": "nosniff",
+})
 
 /** From the sources only: a page asks for it, and loads itself again after a change. */
 const VERSION_NAME = "version.txt"

@@ -13,7 +13,12 @@ export const ENTRIES = {
   docsStyle: "docs.css",
   /** What pages of other origins embed: the inbox of a subscriber. */
   inbox: "../component/component.ts",
+  /** What their workers import, to show push messages. */
+  worker: "../component/worker/push-worker.ts",
 } as const
+
+/** In the bundle of the worker, in place of the address that only a running server knows. */
+export const SERVER_URL = "https://server.invalid"
 
 export type EntryName = keyof typeof ENTRIES
 
@@ -45,7 +50,7 @@ export async function bundleConsole({
 }: {
   is_release: boolean
 }): Promise<ConsoleBundle> {
-  const { theme, inbox, ...modules } = ENTRIES
+  const { theme, inbox, worker, ...modules } = ENTRIES
   const settings: Partial<Bun.BuildConfig> = {
     root: CONSOLE_FOLDER,
     target: "browser",
@@ -62,6 +67,11 @@ export async function bundleConsole({
     build({ ...settings, entrypoints: [pathOf(theme)], format: "iife" }),
     // One file for pages of others, which shares nothing with the console.
     build({ ...settings, entrypoints: [pathOf(inbox)] }),
+    // No module: `importScripts` takes none.
+    build({
+      ...{ ...settings, entrypoints: [pathOf(worker)], format: "iife" },
+      define: { SERVER_URL: JSON.stringify(SERVER_URL) },
+    }),
   ])
   const files = await Promise.all(
     built.flatMap(({ outputs }) => outputs).map((output) => compressed(output, is_release)),

@@ -110,6 +110,7 @@ GET /p/{token}
 GET /parts
 GET /password-reset/{token}
 GET /sign-in
+GET /sw.js
 GET /t/c/{token}
 GET /t/o/{token}
 GET /u/{token}

@@ -140,6 +140,7 @@ const steps: [string, Step][] = [
   ["types", () => types(".")],
   ["types of the console", () => types("src/console")],
   ["types of the component", () => types("src/component")],
+  ["types of the worker for pages", () => types("src/component/worker")],
   ["lint and format", () => tool("node_modules/@biomejs/biome/bin/biome", "check", ".")],
   ["schema drift, sqlite", () => drift("sqlite")],
   ["schema drift, postgres", () => drift("postgres")],

@@ -42,6 +42,7 @@ export const ROWS: Record<string, Row> = {
   "GET /assets/{name}": plain,
   "GET /inbox": plain,
   "GET /inbox.js": plain,
+  "GET /sw.js": plain,
   "GET /v1/health": plain,
   "GET /v1/openapi.json": plain,
 
