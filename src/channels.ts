@@ -15,6 +15,8 @@ import type { ChannelPlanner, PublishContent } from "./messages/planner"
 import type { ChannelName } from "./messages/tables"
 import type { ProviderDescriptor } from "./providers/provider"
 import { type PushChannelParts, pushChannel } from "./push/channel"
+import { apnsProvider } from "./push/providers/apns"
+import { fcmProvider } from "./push/providers/fcm"
 import { type SmsChannelParts, smsChannel } from "./sms/channel"
 import type { SmsRules } from "./sms/prepare"
 import { httpProvider } from "./sms/providers/http"
@@ -53,7 +55,7 @@ const sms: ChannelKit<SmsChannelParts, SmsRules> = {
 
 const push: Omit<ChannelKit<PushChannelParts, never>, keyof PublishKit<never>> = {
   open: pushChannel,
-  providers: [],
+  providers: [apnsProvider, fcmProvider],
 }
 
 const in_app: PublishKit<InboxRules> = { content: inboxContent, planner: inboxPlanner }

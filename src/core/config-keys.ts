@@ -26,6 +26,7 @@ import {
 } from "./config-kinds"
 import { reputationKeys, smtpKeys } from "./config-mail"
 import { PLAN_NAMES, type PlanLimit, planLimits, routeLimits } from "./config-plans"
+import { pushKeys } from "./config-push"
 import { smsKeys } from "./config-sms"
 
 const SECOND = 1000
@@ -227,6 +228,7 @@ export const keys = {
     "PEM file of the certificate authority to trust for SES and SNS. Without it, the well-known authorities are trusted.",
   ),
   ...smsKeys,
+  ...pushKeys,
 
   sign_up: key(
     oneOf("closed", "invite", "open"),

@@ -7,7 +7,7 @@ import {
   NetError,
 } from "./destination"
 import { codeOf } from "./faults"
-import { monotonic } from "./time"
+import { millis, millisFrom, monotonic } from "./time"
 
 export type { AddressPolicy } from "./destination"
 export { NetError, type NetErrorKind } from "./destination"
@@ -41,6 +41,8 @@ export interface NetRequest extends AddressPolicy {
   body_ms?: number | undefined
   /** PEM of the authorities to trust instead of the well-known ones. */
   ca?: string | undefined
+  /** HTTP/2, over https. Only requests with the same word share connections. */
+  http2?: string | undefined
 }
 
 export interface NetAnswer {
@@ -95,6 +97,15 @@ export async function request(options: NetRequest): Promise<NetAnswer> {
     drop()
     unwatch()
   }
+}
+
+const MOST_RETRY_AFTER_SECONDS = 86_400
+
+/** `Retry-After` (RFC 9110 10.2.3), seconds or a date, at most a day; null for anything else. */
+export function retryAfterSeconds(headers: Headers): number | null {
+  const text = headers.get("retry-after")?.trim() ?? ""
+  const seconds = /^\d+$/.test(text) ? Number(text) : (millisFrom(text) - millis()) / 1000
+  return Number.isNaN(seconds) ? null : Math.min(MOST_RETRY_AFTER_SECONDS, Math.max(0, seconds))
 }
 
 /**
@@ -178,9 +189,10 @@ function pinned({ protocol, tail }: Destination, address: string): string {
 }
 
 function init(place: Destination, options: NetRequest, signal: AbortSignal): BunFetchRequestInit {
-  const { method = "GET", body, ca } = options
+  const { method = "GET", body, ca, http2 } = options
   const { protocol, authority, host, is_literal } = place
-  const authorities = ca === undefined ? {} : { ca }
+  // No key of ours needs a passphrase. Bun keeps connections apart whose TLS differs in anything.
+  const authorities = { ...(ca !== undefined && { ca }), ...(http2 && { passphrase: http2 }) }
   // Without the server's name the certificate would be checked against the pinned address.
   const tls = is_literal ? authorities : { ...authorities, serverName: host }
   const plain: BunFetchRequestInit = {
@@ -193,6 +205,7 @@ function init(place: Destination, options: NetRequest, signal: AbortSignal): Bun
     signal,
     body,
     ...(options.once && method !== "POST" && { keepalive: false }),
+    ...(http2 && { protocol: "http2" }),
   }
   return protocol === "https:" ? { ...plain, tls } : plain
 }

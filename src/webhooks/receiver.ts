@@ -1,6 +1,6 @@
 import { invalid } from "../core/errors"
 import { log } from "../core/log"
-import { type NetAnswer, NetError, request } from "../core/net"
+import { type NetAnswer, NetError, request, retryAfterSeconds } from "../core/net"
 import type { Secrets } from "../core/secrets"
 import { millis, millisFrom, monotonic, now } from "../core/time"
 import { signedHeaders } from "../lib/signature"
@@ -56,7 +56,6 @@ const CAPTURE_BYTES = 4096
 /** So long is waited for it behind its status, which alone decides. */
 const BODY_MS = 1000
 const CAPTURE_HEADER_BYTES = 8192
-const MOST_RETRY_AFTER_SECONDS = 86_400
 
 /** Shorter values of custom headers are found in any text, and are no credentials. */
 const LEAST_ECHO = 4
@@ -142,7 +141,7 @@ function answered({ status, headers, body, duration_ms }: NetAnswer, credentials
     response_headers: receivedHeaders(headers, credentials),
     response_body: short(withoutEchoes(decoder.decode(body), credentials)),
     latency_ms: duration_ms,
-    retry_after_seconds: asks_to_wait ? retryAfterSeconds(headers.get("retry-after")) : null,
+    retry_after_seconds: asks_to_wait ? retryAfterSeconds(headers) : null,
   }
 }
 
@@ -184,14 +183,6 @@ function captured(
     kept[name] = shown
   }
   return kept
-}
-
-/** `Retry-After` (RFC 9110 10.2.3), seconds or a date, at most a day; null for anything else. */
-function retryAfterSeconds(value: string | null): number | null {
-  const text = value?.trim() ?? ""
-  const seconds = /^\d+$/.test(text) ? Number(text) : (millisFrom(text) - millis()) / 1000
-  if (Number.isNaN(seconds)) return null
-  return Math.min(MOST_RETRY_AFTER_SECONDS, Math.max(0, seconds))
 }
 
 /** One for both secret columns, so that a rotation moves the sealed text as it is. */

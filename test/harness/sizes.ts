@@ -88,6 +88,9 @@ export const sizes = {
   exported: full ? 100_000 : 5_000,
   /** Texts whose reports come in some order. */
   report_orders: full ? 500 : 10,
+  /** Push messages through connections that end, and those that nobody answers for ten seconds. */
+  pushes: full ? 5_000 : 300,
+  stalled_pushes: full ? 50 : 0,
   /** Made-up texts whose segments are compared with the count of another library. */
   texts: full ? 5_000 : 1_000,
   /** Texts that are sent while their provider does everything wrong. */
