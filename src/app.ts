@@ -37,6 +37,7 @@ import { scriptRoutes } from "./pages/script-routes"
 import { absentPage } from "./pages/small-page"
 import { unsubscribeRoutes } from "./pages/unsubscribe-routes"
 import { type ProviderParts, providerRoutes } from "./providers/routes"
+import { type PushParts, pushRoutes } from "./push/routes"
 import { queueRoutes } from "./queue/routes"
 import { reputationRoutes } from "./reputation/routes"
 import type { RequestLog } from "./request-log/request-log"
@@ -75,6 +76,7 @@ export interface AppParts
     PageSessionParts,
     SessionParts,
     UserParts,
+    PushParts,
     SetupParts,
     SmsParts,
     StreamParts,
@@ -121,6 +123,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...domainRoutes(parts),
     ...emailRoutes(parts),
     ...smsRoutes(parts),
+    ...pushRoutes(parts),
     ...templateRoutes(parts),
     ...templateRenderRoutes(parts),
     ...scheduledRoutes(parts),

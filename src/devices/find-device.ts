@@ -1,4 +1,6 @@
 import { and, asc, eq, inArray, isNotNull } from "drizzle-orm"
+import { fail } from "../core/errors"
+import { isUuid } from "../core/ids"
 import { gathered } from "../store/batcher"
 import { idList, isAmong } from "../store/columns"
 import { prepared } from "../store/statements"
@@ -34,4 +36,17 @@ export async function devicesOf(
     isNotNull(devices.user_id),
   )
   return db.select().from(devices).where(theirs).orderBy(asc(devices.id))
+}
+
+/** A device by the id of its record, or by its name. Throws 404 `device_not_found`. */
+export async function deviceNamed(
+  db: Reader,
+  project_id: string,
+  name: string,
+): Promise<DeviceRow> {
+  const { id, device_id } = devices
+  const named = isUuid(name) ? eq(id, name) : eq(device_id, name)
+  const ours = and(eq(devices.project_id, project_id), named)
+  const [row] = await db.select().from(devices).where(ours).limit(1)
+  return row ?? fail("device_not_found", "There is no such device in this project.")
 }

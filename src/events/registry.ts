@@ -178,7 +178,7 @@ export const eventTypes: readonly EventType[] = [
 ]
 
 /** Their features are to come: endpoints may ask for them, and the reference does not describe them. */
-const TO_COME = new Set<Category>(["push", "auth", "workflow", "broadcast"])
+const TO_COME = new Set<Category>(["auth", "workflow", "broadcast"])
 
 export const builtEventTypes = eventTypes.filter(({ category }) => !TO_COME.has(category))
 

@@ -347,6 +347,7 @@ const TAGS: Record<string, string> = {
   password: "A new password for people that forgot theirs.",
   projects: "Projects of an account, and their members.",
   providers: "The servers and services that carry mail and texts.",
+  push: "Push messages to devices.",
   queue: "The open work of a project.",
   "request-log": "The requests of the last days.",
   scheduled: "Messages that wait for the time that their sender chose.",

@@ -28,11 +28,11 @@ export function isLink(text: string): boolean {
 
 const badLink = (text: string) => (isLink(text) ? undefined : (["invalid_url", BAD_LINK] as const))
 
-const link = (description: string) => ruledText({ description }, badLink)
+export const link = (description: string) => ruledText({ description }, badLink)
 
 export const optional = <Schema extends TSchema>(schema: Schema) => t.Optional(orNull(schema))
 
-const line = (maxLength: number, description: string) =>
+export const line = (maxLength: number, description: string) =>
   t.String({ minLength: 1, maxLength, pattern: ONE_LINE, description })
 
 export const NO_NUL = "^[^\\u0000]*$"

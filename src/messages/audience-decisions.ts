@@ -1,6 +1,7 @@
 import {
   and,
   count,
+  countDistinct,
   desc,
   eq,
   gt,
@@ -9,6 +10,7 @@ import {
   lt,
   ne,
   not,
+  or,
   type Param,
   type SQL,
   sql,
@@ -33,6 +35,7 @@ import { takenInBy } from "../subscribers/merged-subscribers"
 import { mergedSubscribers, subscribers } from "../subscribers/tables"
 import { type MailScope, suppressedAmong } from "../suppressions/look-up"
 import { isUncounted } from "./contents"
+import { isOneSend } from "./status-changes"
 import { messages } from "./tables"
 
 /** One message to one recipient, of which is asked whether it may go out. */
@@ -45,6 +48,8 @@ export interface MessageQuery
   category: string | null
   /** Where it is asked again, as the message leaves: the cap then counts only what was accepted before it. */
   message_id?: string
+  /** The send that it is one of several messages of: they have one answer, and count once. */
+  send?: string | undefined
   workflow?: DecisionInput["workflow"]
 }
 
@@ -69,7 +74,10 @@ export async function decideAll(
   const recent = frequency_cap
     ? await recentOf(db, project.id, asked, frequency_cap)
     : new Map<string, number>()
+  const sends = new Map<string, SendDecision>()
   return asked.map((one) => {
+    const same = sends.get(one.send ?? "")
+    if (same) return same
     const place = frequency_cap ? countedPlace(one) : ""
     const decision = decide({
       ...one,
@@ -80,6 +88,7 @@ export async function decideAll(
       recent: recent.get(place) ?? 0,
     })
     if (frequency_cap && counts(decision, one)) recent.set(place, (recent.get(place) ?? 0) + 1)
+    if (one.send !== undefined) sends.set(one.send, decision)
     return decision
   })
 }
@@ -162,6 +171,7 @@ interface CountedKind {
   channel: AudienceChannel
   category: string | null
   message_id?: string
+  send?: string | undefined
 }
 
 /** Of one subscriber, so that a program that sends without end does not slow its own sends down. */
@@ -175,7 +185,8 @@ function countRecent(
 ): Promise<{ id: string; total: number }[]> {
   const countedOf = (owner: SQL) => {
     const walked = newest(db, kind, cap, owner)
-    const rows = db.select({ total: count() }).from(walked)
+    const total = isOneSend(kind.channel) ? countDistinct(sendOf(walked)) : count()
+    const rows = db.select({ total }).from(walked)
     return rows.where(isCounted(db, walked, kind, cap))
   }
   const own = countedOf(sql`${subscribers.id}`)
@@ -204,9 +215,15 @@ export async function capEnds(
   // The subscriber comes last: what is moved to it meanwhile is seen in one of the two places.
   for (const owner of [...former.map(({ id }) => id), subscriber.id]) {
     const walked = newest(db, kind, cap, sql.param(owner, messages.subscriber_id))
-    const rows = db.select({ id: walked.id, created_at: walked.created_at }).from(walked)
-    const counted = rows.where(isCounted(db, walked, kind, cap)).orderBy(desc(walked.created_at))
-    for (const { id, created_at } of await counted.limit(cap.count)) moments.set(id, created_at)
+    const send = isOneSend(channel) ? sendOf(walked) : walked.id
+    const last = sql`max(${walked.created_at})`.mapWith(messages.created_at)
+    const rows = db.select({ id: sql`${send}`.mapWith(messages.id), last }).from(walked)
+    const counted = rows
+      .where(isCounted(db, walked, kind, cap))
+      .groupBy(send)
+      .orderBy(desc(last))
+    for (const { id, last: at } of await counted.limit(cap.count))
+      moments.set(String(id), String(at))
   }
   const last = [...moments.values()].sort().at(-cap.count)
   return last === undefined ? null : isoFrom(millisFrom(last) + cap.per_seconds * 1000)
@@ -219,9 +236,11 @@ function newest(
   subscriber_id: SQL | Param,
 ) {
   const made = madeAt(newId()) ?? 0 // by the clock of the ids, which the index follows
-  const { id, channel, category, fan_out_id, stream, status, status_reason, created_at } = messages
+  const { id, channel, category, batch_id, fan_out_id, stream, status } = messages
+  const { status_reason, created_at } = messages
+  const named = { id, channel, category, batch_id, fan_out_id, stream }
   return db
-    .select({ id, channel, category, fan_out_id, stream, status, status_reason, created_at })
+    .select({ ...named, status, status_reason, created_at })
     .from(messages)
     .where(
       and(
@@ -237,6 +256,9 @@ function newest(
     .as("walked")
 }
 
+/** What counts once, where the messages of one batch are one send. */
+const sendOf = ({ batch_id, id }: ReturnType<typeof newest>) => sql`coalesce(${batch_id}, ${id})`
+
 /**
  * Those that the cap counts: neither codes, nor what was not sent because of a choice, the cap or a person, nor
  * those of a fan-out that does not ask for preferences.
@@ -244,10 +266,11 @@ function newest(
 const isCounted = (
   db: Reader,
   walked: ReturnType<typeof newest>,
-  { channel, category }: CountedKind,
+  { channel, category, send }: CountedKind,
   { per_seconds }: FrequencyCap,
 ) =>
   and(
+    send === undefined ? undefined : or(isNull(walked.batch_id), ne(walked.batch_id, send)),
     gt(walked.created_at, isoFrom(millis() - per_seconds * 1000)),
     eq(walked.channel, channel),
     category === null ? isNull(walked.category) : eq(walked.category, category),

@@ -11,7 +11,7 @@ import type { DecisionReason, SendDecision } from "../subscribers/decision"
 import { topics } from "../topics/tables"
 import { type AskingProject, decideAll, lockFor, type MessageQuery } from "./audience-decisions"
 import { asksAudience } from "./send-fields"
-import type { Message } from "./status-changes"
+import { isOneSend, type Message } from "./status-changes"
 import type { Envelope, EnvelopeDecision, MessageRefusal, NewMessage } from "./tables"
 
 /**
@@ -65,7 +65,8 @@ const deleted: MessageDecision = {
 }
 
 type Question = Pick<Message, "project_id" | "channel" | "stream" | "address" | "envelope"> &
-  Pick<NewMessage, "subscriber_id" | "category" | "scheduled_at">
+  Pick<NewMessage, "subscriber_id" | "category" | "scheduled_at"> &
+  Partial<Pick<Message, "batch_id">>
 
 const subscribersOf = (messages: Pick<Question, "subscriber_id">[]): string[] =>
   messages.flatMap(({ subscriber_id }) => subscriber_id ?? [])
@@ -96,12 +97,13 @@ async function decisionsOf(
 async function questionOf(
   db: Reader,
   project_id: string,
-  { channel, stream, address, envelope, ...message }: Question,
+  { channel, stream, address, envelope, batch_id, ...message }: Question,
   subscriber: AudienceMember | null,
 ): Promise<MessageQuery> {
   const { topic, ignores_preferences = false } = envelope ?? NOTHING
   return {
     ...{ subscriber, address, channel, stream, ignores_preferences },
+    ...(batch_id != null && isOneSend(channel) && { send: batch_id }),
     category: message.category ?? envelope?.category ?? null,
     topic: topic === undefined ? null : await topicOf(db, project_id, topic),
     at: Math.max(millis(), millisFrom(message.scheduled_at ?? isoFrom(0))),

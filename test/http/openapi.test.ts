@@ -122,7 +122,7 @@ describe("the description", () => {
     expect(paths).toEqual(expect.arrayContaining(["/u/{token}", "/p/{token}", "/t/o/{token}"]))
     expect(Object.keys((await published()).paths)).toEqual(expect.arrayContaining(paths))
     expect(Object.keys(description.webhooks)).toContain("email.sent")
-    expect(Object.keys(description.webhooks)).not.toContain("push.sent")
+    expect(Object.keys(description.webhooks)).not.toContain("user.login")
   })
 
   test("limits every list and every free object of a body, and names what must not be", () => {

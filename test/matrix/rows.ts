@@ -226,6 +226,8 @@ export const ROWS: Record<string, Row> = {
   "POST /v1/templates/{template_id}/test-send": with_({ to: "ann@example.test" }),
   "POST /v1/templates/{template_id}/render": with_({}),
   "POST /v1/templates/render": with_({ template: { text: "plain" } }),
+  "POST /v1/push": with_({ device_id: "pixel-7", title: "Ding" }),
+  "POST /v1/push/batch": with_({ messages: [{ device_id: "pixel-7", title: "Ding" }] }),
   "GET /v1/sms": plain,
   "POST /v1/sms": with_({ to: "+4366012345678", body: "Ding" }),
   "POST /v1/sms/batch": with_({ messages: [{ to: "+4366012345678", body: "Ding" }] }),

@@ -1,10 +1,12 @@
 import { newId } from "../../src/core/ids"
 import { now } from "../../src/core/time"
 import { countDevices } from "../../src/devices/device-rows"
-import { type DeviceRow, devices } from "../../src/devices/tables"
+import { type DeviceRow, devices, type PushProvider } from "../../src/devices/tables"
 import type { NewMessage } from "../../src/messages/tables"
+import { providerConfigs } from "../../src/providers/tables"
 import type { PushContent } from "../../src/push/push-content"
 import type { Store } from "../../src/store/store"
+import type { ProjectOptions, TestProject, TestService } from "../harness/service"
 import { letter } from "../messages/letters"
 
 /** A device of the project, past every rule of how they are registered. */
@@ -47,4 +49,22 @@ export function pushLetter(
     content: { title: "Ding", priority: "high", ...content } satisfies PushContent,
     ...more,
   })
+}
+
+/** A project with credentials of these providers, which no message here is sent with. */
+export async function pushProject(
+  service: TestService,
+  providers: readonly PushProvider[] = ["apns"],
+  options: ProjectOptions = {},
+): Promise<TestProject> {
+  const project = await service.project(options)
+  const { account_id, project_id } = project
+  const at = now()
+  const rows = providers.map((provider) => ({
+    ...{ id: newId(), account_id, project_id, kind: "push_provider" as const, provider },
+    ...{ name: provider, priority: 1, enabled: true, status: "active" as const },
+    ...{ credentials: null, settings: {}, created_at: at, updated_at: at },
+  }))
+  if (rows.length > 0) await service.store.tx((tx) => tx.insert(providerConfigs).values(rows))
+  return project
 }

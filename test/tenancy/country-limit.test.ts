@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { newId } from "../../src/core/ids"
 import { clock, millisFrom } from "../../src/core/time"
-import { admit } from "../../src/messages/accept"
+import { admit } from "../../src/messages/admission"
 import { quotas } from "../../src/plans/tables"
 import {
   countByCountry,
