@@ -17,6 +17,7 @@ import type { ProviderDescriptor } from "./providers/provider"
 import { type PushChannelParts, pushChannel } from "./push/channel"
 import { apnsProvider } from "./push/providers/apns"
 import { fcmProvider } from "./push/providers/fcm"
+import { webpushProvider } from "./push/providers/webpush"
 import { type SmsChannelParts, smsChannel } from "./sms/channel"
 import type { SmsRules } from "./sms/prepare"
 import { httpProvider } from "./sms/providers/http"
@@ -55,7 +56,7 @@ const sms: ChannelKit<SmsChannelParts, SmsRules> = {
 
 const push: Omit<ChannelKit<PushChannelParts, never>, keyof PublishKit<never>> = {
   open: pushChannel,
-  providers: [apnsProvider, fcmProvider],
+  providers: [apnsProvider, fcmProvider, webpushProvider],
 }
 
 const in_app: PublishKit<InboxRules> = { content: inboxContent, planner: inboxPlanner }

@@ -57,31 +57,37 @@ const hostOf = (url: URL) => url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/,
 export interface AddressPolicy {
   /** Networks, addresses and host names that may be private. */
   allow_private: readonly string[]
+  /** Without TLS nothing is asked but what `allow_private` names. */
+  tls_outside?: boolean | undefined
   /** Default: the name servers of the settings. */
   resolver?: Pick<Resolver, "a" | "aaaa"> | undefined
 }
 
 /**
  * The address to connect to, out of one answer of the name servers in which every address is fit.
- * Throws NetError (`dns`, `blocked_address`), or the signal's reason when that comes first.
+ * Throws NetError (`dns`, `blocked_address`, `invalid_url`), or the signal's reason when that comes first.
  */
 export async function addressFor(
-  { host, port, is_literal }: Pick<Destination, "host" | "port" | "is_literal">,
+  { host, port, is_literal, protocol }: Place,
   options: AddressPolicy,
   signal?: AbortSignal,
 ): Promise<string> {
   const addresses = is_literal ? [host] : await resolved(host, options, signal)
-  const isFit = (address: string) =>
-    isPublic(address) || isAllowed(host, address, options.allow_private)
+  const isOpened = (address: string) => isAllowed(host, address, options.allow_private)
+  const isFit = (address: string) => isPublic(address) || isOpened(address)
   // One bad answer refuses all: a name that points inwards even sometimes is not to be trusted.
   const refused = addresses.some((address) => isOurs(address, port) || !isFit(address))
   const [first] = addresses
   if (first === undefined) throw new NetError("dns", `${host} has no address`)
+  if (options.tls_outside && protocol === "http:" && !addresses.every(isOpened))
+    throw new NetError("invalid_url", "the URL must begin with https://")
   if (!refused) return first
   const is_here = addresses.every((address) => isOurs(address, port) && isFit(address))
   const reason = `${host} has an address that is not allowed`
   throw new NetError("blocked_address", reason, is_here ? THIS_SERVER : undefined)
 }
+
+type Place = Pick<Destination, "host" | "port" | "is_literal"> & { protocol?: string }
 
 /** The cause of a `blocked_address` where the URL is fit otherwise, and leads to a port of this process. */
 export const THIS_SERVER = Symbol("this server")

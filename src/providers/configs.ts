@@ -87,8 +87,9 @@ function freshRow(
   wanted: NewProviderConfig,
   { secrets, table }: ConfigMaker,
 ): ConfigRow {
-  const { kind, provider, name, priority, credentials, settings } = wanted
+  const { kind, provider, name, priority, settings } = wanted
   const descriptor = findDescriptor(table, kind, provider)
+  const credentials = completed(descriptor, wanted.credentials)
   const id = newId()
   const moment = now()
   return {
@@ -109,6 +110,12 @@ function freshRow(
     updated_at: moment,
   }
 }
+
+const completed = (
+  descriptor: ProviderDescriptor | undefined,
+  given: Credentials,
+  before: () => Credentials = () => ({}),
+): Credentials => (descriptor?.complete?.(given, before()) as Credentials | undefined) ?? given
 
 const keptSettings = (
   descriptor: ProviderDescriptor | undefined,
@@ -146,10 +153,11 @@ async function change_(
   wanted: WrittenChange,
   { secrets, by, table }: ConfigMaker,
 ) {
-  const { credentials, settings, ...plain } = wanted
+  const { credentials: given, settings, ...plain } = wanted
   const { callback_account } = before.settings
   const descriptor = findDescriptor(table, before.kind, before.provider)
   const known = () => openCredentials(secrets, before)
+  const credentials = given && completed(descriptor, given, known)
   const after: ConfigRow = {
     ...before,
     ...plain,

@@ -343,6 +343,8 @@ export interface ProviderDescriptor<
   readonly settings?: Readonly<Record<string, ProviderSetting>>
   /** What no single field shows. */
   validate?(access: Access): CredentialFault | undefined
+  /** Fills in what Belfry makes itself. `before` is what the configuration had, if it had anything. */
+  complete?(given: Access, before: Partial<Access>): Access
   /** The host that the credentials name: a project's may not lead to a private network. */
   destination?(access: Access): { field: string; host: string; port: number }
   /** Mechanisms for the SPF records of sending domains. `open_fields` are those that are `is_public`. */

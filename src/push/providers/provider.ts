@@ -1,4 +1,5 @@
 import type { Settings } from "../../core/config"
+import type { NetRequest } from "../../core/net"
 import type { SubscriptionKeys } from "../../devices/tables"
 import type { RetrySchedule } from "../../jobs/work-item"
 import {
@@ -32,6 +33,8 @@ export interface PushContext {
   settings: Settings
   /** Networks where the endpoints of devices may be, besides the public internet. */
   allow_private: readonly string[]
+  /** Default: the name servers of the settings. */
+  resolver?: NetRequest["resolver"]
 }
 
 /** What a provider's answer says, whichever words it uses. */
