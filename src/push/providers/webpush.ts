@@ -37,7 +37,7 @@ export const webpushProvider: ProviderDescriptor<WebPushAccess, PushContext, Out
   credentials: {
     subject: {
       schema: t.String({ maxLength: 300, pattern: "^(mailto:[^\\s@]+@[^\\s@]+|https://[^\\s]+)$" }),
-      about: "whom push services tell of trouble: mailto:ops@example.com, or an https address",
+      about: "contact that push services get: mailto:ops@example.com, or an https address",
     },
     vapid_public_key: {
       schema: base64url(87),
@@ -220,7 +220,7 @@ const RENEW_MS = 6 * 3600 * 1000
 
 const MOST_ORIGINS = 1000
 
-/** The proof of who sends, one for each push service: a signature costs more than all the rest of a message. */
+/** The proof of the sender, one for each push service: a signature costs more than all the rest of a message. */
 class VapidTokens {
   readonly #access: WebPushAccess
   readonly #kept = new Map<string, { text: string; until: number }>()
