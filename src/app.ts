@@ -3,6 +3,7 @@ import { auditRoutes } from "./audit-log/routes"
 import { PROVIDERS, PUBLISH_KITS } from "./channels"
 import { consentRoutes } from "./consents/routes"
 import type { Workers } from "./core/workers"
+import { deviceRoutes } from "./devices/routes"
 import { type DomainParts, domainRoutes } from "./domains/routes"
 import { checkRoutes } from "./emails/check-routes"
 import { type EmailParts, emailRoutes } from "./emails/routes"
@@ -124,6 +125,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...emailRoutes(parts),
     ...smsRoutes(parts),
     ...pushRoutes(parts),
+    ...deviceRoutes(parts),
     ...templateRoutes(parts),
     ...templateRenderRoutes(parts),
     ...scheduledRoutes(parts),

@@ -2,7 +2,7 @@ import { and, eq } from "drizzle-orm"
 import { now } from "../core/time"
 import { forUpdate } from "../store/columns"
 import type { Store } from "../store/store"
-import { countDevices } from "./device-rows"
+import { updateDevice } from "./device-rows"
 import { type DeviceRow, devices } from "./tables"
 
 /** What the providers of push messages find out about devices. */
@@ -22,8 +22,7 @@ export class DeviceFates {
       if (!row || row.status === "expired") return
       if (row.token_hash !== token_hash || row.token_at > since) return
       const change = { status: "expired", status_reason: reason, updated_at: now() } as const
-      await tx.update(devices).set(change).where(ours)
-      await countDevices(tx, [{ before: row, after: { ...row, ...change } }])
+      await updateDevice(tx, row, { ...row, ...change })
     })
   }
 }

@@ -2,6 +2,7 @@ import { and, eq, inArray } from "drizzle-orm"
 import { now } from "../core/time"
 import { forUpdate } from "../store/columns"
 import { type Bump, bumpAll } from "../store/counters"
+import { newRowInserter } from "../store/statements"
 import type { Tx } from "../store/store"
 import { MOST_OF_USER } from "./find-device"
 import { type DeviceRow, devices } from "./tables"
@@ -28,6 +29,37 @@ const bumpsOf = (row: Pick<DeviceRow, CountedColumn>, by: 1 | -1): Bump[] =>
     ...["devices", `devices.status.${row.status}`, `devices.platform.${row.platform}`],
     `devices.provider.${row.provider}`,
   ].map((name) => ({ owner: row.project_id, name, by }))
+
+/** False where another row has the name or the token by now. */
+export async function insertDevice(tx: Tx, row: DeviceRow): Promise<boolean> {
+  const fresh = await insertNew(tx, [row])
+  if (!fresh.has(row.id)) return false
+  await countDevices(tx, [{ after: row }])
+  return true
+}
+
+/** Of a device that the transaction holds. */
+export async function updateDevice(tx: Tx, before: DeviceRow, after: DeviceRow) {
+  await tx.update(devices).set(after).where(itself(before))
+  await countDevices(tx, [{ before, after }])
+  return after
+}
+
+/**
+ * Keeps the name and the token of a row for this transaction: another row that has them is written, and removed. On
+ * Postgres that waits for others that are about to take one, where a look would not see them. False where one is taken.
+ */
+export async function takeNames(tx: Tx, place: DeviceRow): Promise<boolean> {
+  const fresh = await insertNew(tx, [place])
+  if (!fresh.has(place.id)) return false
+  await tx.delete(devices).where(itself(place))
+  return true
+}
+
+const itself = ({ id, project_id }: DeviceRow) =>
+  and(eq(devices.id, id), eq(devices.project_id, project_id))
+
+const insertNew = newRowInserter(devices, "id")
 
 /** Removes devices that the transaction holds. */
 export async function removeDevices(tx: Tx, rows: DeviceRow[]): Promise<void> {

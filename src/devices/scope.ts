@@ -4,6 +4,20 @@ export type DeviceScope =
   | { type: "application"; application_id: string }
   | { type: "environment"; application_id: string; environment: "live" | "test" }
 
+/** What a credential binds. Those of an application name it; its old public key names no environment. */
+interface BoundCredential {
+  kind: string
+  application_id?: string
+  environment?: "live" | "test"
+}
+
+/** The scope of what a credential registers. */
+export function scopeOf({ application_id, environment }: BoundCredential): DeviceScope {
+  if (application_id === undefined) return { type: "project" }
+  if (environment === undefined) return { type: "application", application_id }
+  return { type: "environment", application_id, environment }
+}
+
 /** As the row keeps it: its words with colons between them. */
 export const storedScope = (scope: DeviceScope): string => Object.values(scope).join(":")
 

@@ -25,7 +25,11 @@ export function requireOrigin({ headers }: Request, allowed: AllowedOrigins | nu
 export function corsHeaders(
   { headers }: Request,
   allowed: AllowedOrigins | null | undefined,
+  { any_origin }: Pick<AnyRoute, "any_origin">,
 ): HeaderFields {
+  if (any_origin) {
+    return { "access-control-allow-origin": "*", "access-control-expose-headers": READABLE }
+  }
   const origin = headers.get("origin")
   if (origin === null || !allowed || !isAllowed(origin, allowed)) return { vary: "Origin" }
   return {
@@ -74,9 +78,10 @@ export function preflight(request: Request, routes: AnyRoute[]): HeaderFields | 
   const wanted = request.headers.get("access-control-request-method")
   const methods = routes.filter(isForBrowsers).map(({ method }) => method)
   if (origin === null || !methods.some((method) => method === wanted)) return undefined
+  const is_open = routes.some(({ method, any_origin }) => any_origin && method === wanted)
   return {
     vary: "Origin, Access-Control-Request-Method",
-    "access-control-allow-origin": origin,
+    "access-control-allow-origin": is_open ? "*" : origin,
     "access-control-allow-methods": methods.join(", "),
     "access-control-allow-headers": SENDABLE,
     "access-control-max-age": String(KEPT_SECONDS),

@@ -1,6 +1,7 @@
 import { type StringOptions, type TSchema, type TString, Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
 import { isMailbox, notOneAddress } from "../lib/address"
+import { isLocale, isTimeZone } from "../lib/locale"
 import { id, text } from "../lib/record-fields"
 import { isLonger, SLUG } from "../lib/text"
 import { isExactlyCarried } from "./json"
@@ -36,6 +37,20 @@ export const ruledText = (options: Parameters<typeof t.String>[0], rule: TextRul
 export const mailboxText = (options: Parameters<typeof t.String>[0] = {}) =>
   ruledText(options, (text) =>
     isMailbox(text) ? undefined : ["invalid_email", notOneAddress(text)],
+  )
+
+const NO_LOCALE = "The value must be a language tag of BCP 47, such as `en` or `de-AT`."
+const NO_ZONE = "The value must be a time zone, such as `Europe/Vienna`."
+
+export const localeText = () =>
+  ruledText(
+    { maxLength: 35, description: "A language tag of BCP 47, such as `en` or `de-AT`." },
+    (text) => (isLocale(text) ? undefined : ["invalid", NO_LOCALE]),
+  )
+
+export const timeZoneText = () =>
+  ruledText({ maxLength: 64, description: "A time zone, such as `Europe/Vienna`." }, (text) =>
+    isTimeZone(text) ? undefined : ["invalid", NO_ZONE],
   )
 
 /** One of a few words. */

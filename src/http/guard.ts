@@ -9,7 +9,7 @@ import * as consoles from "../identity/console-caller"
 import { isWithin } from "../lib/ip-ranges"
 import type { Store } from "../store/store"
 import { authorize, mayStayOutside, needOf } from "./authorize"
-import { requireOrigin } from "./cors"
+import { isForBrowsers, requireOrigin } from "./cors"
 import type { Quota, RateLimits } from "./rate-limits"
 import type { AnyRoute } from "./route"
 import { offeredTokens } from "./sockets"
@@ -77,7 +77,7 @@ export class Guard {
     asking.allowed_origins = caller.allowed_origins
     asking.quota = this.#limits.peek(...windowOf(caller))
     refuseAddress(caller)
-    requireOrigin(asking.request, caller.allowed_origins)
+    if (!asking.route.any_origin) requireOrigin(asking.request, caller.allowed_origins)
     refuseAccount(caller)
     asking.quota = await this.countRequest(caller)
     refuseDelivery(asking)
@@ -228,6 +228,16 @@ interface Known {
 }
 
 const settled = (caller: Caller): Known => ({ caller, settle: async () => caller })
+
+/**
+ * Whether the row lets the request in as anybody's. A browser's program may send a credential there, and is known
+ * by it then. On a socket it does so later.
+ */
+export function isAnybodys({ route, request: { headers } }: Pick<Admission, "route" | "request">) {
+  if (!route.callers.includes("none")) return false
+  const is_named = headers.has("authorization") || headers.has("x-api-key")
+  return route.socket !== undefined || !isForBrowsers(route) || !is_named
+}
 
 const isKey = (credential: string) => credential.startsWith("svc_")
 

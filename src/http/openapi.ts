@@ -339,6 +339,7 @@ const TAGS: Record<string, string> = {
   files: "Files of received mail, by signed addresses.",
   "inbound-emails": "Received mail: reading, waiting, answering.",
   "inbound-routes": "What happens with mail to an address.",
+  devices: "Apps and browsers that get push messages.",
   inbox: "Messages in the inboxes of subscribers.",
   invitations: "Invitations to an account, for the invited person.",
   jobs: "Long work that continues after the server answered its request.",

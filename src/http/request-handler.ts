@@ -21,7 +21,7 @@ import {
 import { BodyMemory } from "./body-memory"
 import { corsHeaders, isForBrowsers, preflight, requireOwnPage } from "./cors"
 import { asApiError, type HeaderFields, respond, respondError } from "./envelope"
-import { type Admission, Guard, type TokenVerifiers } from "./guard"
+import { type Admission, Guard, isAnybodys, type TokenVerifiers } from "./guard"
 import * as idempotency from "./idempotency"
 import type { RecentTraffic } from "./listener"
 import { quotaHeaders, type RateLimits } from "./rate-limits"
@@ -252,7 +252,7 @@ class RequestHandler {
     const limit_bytes = route.limit ?? DEFAULT_LIMIT_BYTES
     refuseDeclared(request, limit_bytes)
     if (route.own_page) requireOwnPage(request, this.#options.base_url())
-    if (route.callers.includes("none")) await this.#guard.admitAnybody(state)
+    if (isAnybodys(state)) await this.#guard.admitAnybody(state)
     else await this.#guard.admit(state)
     refuseOther(state)
     this.#options.health.refuse(route)
@@ -338,7 +338,7 @@ const requestId = ({ headers }: Request) => {
 
 function headersOf({ caller, quota, route, request, allowed_origins }: State): HeaderFields {
   const headers: HeaderFields = quota && route.path.startsWith("/v1") ? quotaHeaders(quota) : {}
-  if (isForBrowsers(route)) Object.assign(headers, corsHeaders(request, allowed_origins))
+  if (isForBrowsers(route)) Object.assign(headers, corsHeaders(request, allowed_origins, route))
   if (!caller || caller.kind === "none") return headers
   headers["x-account-sending-status"] = caller.sending_status
   if (caller.sending_status_reason) {

@@ -108,6 +108,11 @@ interface Route<
   sends?: true
   /** A WebSocket of this subprotocol: the handler answers with an `Upgrade`. */
   socket?: string
+  /**
+   * Pages of every origin may call it, also with a token of a caller that lists its origins. A handler asks
+   * `requireOrigin` where that is too much.
+   */
+  any_origin?: true
   /** Asked so often, or of so little interest, that the request log leaves it out. */
   unlogged?: true
   /** An `Idempotency-Key` is honoured. */

@@ -1,9 +1,15 @@
 import { Type as t } from "@sinclair/typebox"
-import { Deleted, deleted, mailboxText, nameText, ruledText } from "../http/field-schemas"
+import {
+  Deleted,
+  deleted,
+  localeText,
+  mailboxText,
+  nameText,
+  timeZoneText,
+} from "../http/field-schemas"
 import { type ListParts, listPage, pageQuery } from "../http/page"
 import { type AnyRoute, anonymousRow, route, selfRow } from "../http/route"
 import { comparable } from "../lib/address"
-import { isLocale, isTimeZone } from "../lib/locale"
 import { requireSignUp, type SignUp, signUp } from "../tenancy/invitations"
 import { removeUser } from "../tenancy/members"
 import { ConsoleUser, LONG_EMAIL, Password, Session, SessionRecord, Token } from "./schemas"
@@ -19,20 +25,11 @@ const Newcomer = t.Object({
   invitation_token: t.Optional(Token),
 })
 
-const NO_LOCALE = "The value must be a language tag of BCP 47, such as `en` or `de-AT`."
-const NO_ZONE = "The value must be a time zone, such as `Europe/Vienna`."
-
 const Patch = t.Partial(
   t.Object({
     name: t.Union([nameText(), t.Null()]),
-    locale: ruledText(
-      { maxLength: 35, description: "A language tag of BCP 47, such as `en` or `de-AT`." },
-      (text) => (isLocale(text) ? undefined : ["invalid", NO_LOCALE]),
-    ),
-    timezone: ruledText(
-      { maxLength: 64, description: "A time zone, such as `Europe/Vienna`." },
-      (text) => (isTimeZone(text) ? undefined : ["invalid", NO_ZONE]),
-    ),
+    locale: localeText(),
+    timezone: timeZoneText(),
   }),
 )
 

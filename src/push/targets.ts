@@ -1,5 +1,5 @@
 import { fail } from "../core/errors"
-import { deviceNamed, devicesOf } from "../devices/find-device"
+import { devicesOf, findDevice } from "../devices/find-device"
 import { isTestScope } from "../devices/scope"
 import type { DeviceRow } from "../devices/tables"
 import type { Reader } from "../store/store"
@@ -28,7 +28,7 @@ export async function recipientsOf(
   { by, name, is_test }: PushTarget,
 ): Promise<PushRecipients> {
   if (by === "device_id") {
-    const device = await deviceNamed(db, project_id, name)
+    const device = await findDevice(db, project_id, name)
     const { user_id, status } = device
     if (status !== "active") fail("device_not_found", `The device is ${status}.`, { status })
     const owner = user_id === null ? undefined : await lookupExternal(db, project_id, user_id)

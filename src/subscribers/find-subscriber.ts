@@ -106,6 +106,18 @@ export const rowsByExternalId = (db: Reader, project_id: string, external_ids: s
     .where(and(ofProject(project_id), inArray(subscribers.external_id, external_ids)))
     .orderBy(subscribers.external_id)
 
+/** The ids of those with these external ids, by external id. */
+export async function idsByExternalId(
+  db: Reader,
+  project_id: string,
+  external_ids: readonly string[],
+): Promise<Map<string, string>> {
+  if (external_ids.length === 0) return new Map()
+  const named = and(ofProject(project_id), inArray(external_id, [...external_ids]))
+  const rows = await db.select({ id, external_id }).from(subscribers).where(named)
+  return new Map(rows.map((row) => [row.external_id, row.id]))
+}
+
 export const ofProject = (project_id: string) => eq(subscribers.project_id, project_id)
 
 const { id, project_id, external_id } = subscribers

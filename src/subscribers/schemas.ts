@@ -6,7 +6,7 @@ import { anything, count, id, maybe, rarely, text, time, word } from "../lib/rec
 import { NO_PATH_NAME } from "../lib/reserved-names"
 import { SUBSCRIBER_STATUSES, type SubscriberStatus } from "./tables"
 
-const LONGEST_EXTERNAL_ID = 255
+export const LONGEST_EXTERNAL_ID = 255
 const LONGEST_URL = 2048
 const LONGEST_TAG = 100
 const MOST_TAGS = 50

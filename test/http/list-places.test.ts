@@ -127,6 +127,7 @@ async function more(owner: Person, at: number) {
   await post(`/v1/subscribers/${ids.subscriber_id}/unsubscribe`, choice)
   const agreed = { ...choice, action: "granted", source: "api" }
   await post(`/v1/subscribers/${ids.subscriber_id}/consents`, agreed)
+  await post("/v1/devices", { user_id: "ann", platform: "android", token: `token-${at}` })
   await post("/v1/inbox", { subscriber_id: ids.subscriber_id, title: `Note ${at}` })
   const followed = { subscriber_ids: [ids.subscriber_id] }
   await post(`/v1/topics/${topic.body.data.key}/subscribers`, followed)

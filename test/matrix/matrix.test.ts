@@ -28,7 +28,8 @@ const service = await sharedService({ trusted_proxies: ["127.0.0.1"] })
 const routes = routeTable(service.parts)
 const guarded = routes.filter(({ callers }) => !callers.includes("none"))
 const forKeys = ({ callers }: AnyRoute) => callers.includes("key")
-const forSubscribers = ({ callers }: AnyRoute) => callers.includes("subscriber")
+const isForSubscribersToo = ({ callers }: AnyRoute) => callers.includes("subscriber")
+const forSubscribers = (route: AnyRoute) => isForSubscribersToo(route) && !forKeys(route)
 const isOfOperator = ({ scope }: AnyRoute) => scope === "role:operator"
 const isOfProject = (route: AnyRoute) => route.scope !== "role:any" && !isOfOperator(route)
 const ofAccounts = guarded.filter((route) => isOfProject(route) && !forSubscribers(route))
@@ -84,7 +85,7 @@ async function stateOf({
   const mail = ["settings", "emails", "mailbox", "providers", "webhooks", "queue", "scheduled"]
   const incoming = ["inbound-emails", "inbound-routes", "suppressions", "templates"]
   const preferences = `subscribers/${ids.subscriber_id}/preferences`
-  const audience = ["subscribers", "subscribers/categories", preferences]
+  const audience = ["devices", "subscribers", "subscribers/categories", preferences]
   const own = [`projects/${project_id}/members`, `webhooks/${ids.webhook_id}/deliveries`]
   const topic = `topics/${ids.topic_key}`
   own.push("topics", `${topic}/subscribers`, `${topic}/publishes`)
@@ -151,7 +152,7 @@ describe.each(named(guarded))("%s", (_, route) => {
   })
 
   test("is closed to a subscriber, and to pages wherever they come from", async () => {
-    if (forSubscribers(route)) return
+    if (isForSubscribersToo(route)) return
     const origin = { origin: "https://app.example.test" }
     for (const headers of [{}, origin]) {
       const answer = await ask(route, withToken(theirs.inbox_token), theirs.ids, headers)

@@ -22,6 +22,8 @@ const with_ = (body: unknown): Row => ({ body: () => body })
 
 const password = "Wrong-horse-7"
 
+const device = { user_id: "nobody", platform: "android", token: "matrix" }
+
 /** Every route there is. A new one does not pass without a row here. */
 export const ROWS: Record<string, Row> = {
   "GET /healthz": plain,
@@ -106,6 +108,16 @@ export const ROWS: Record<string, Row> = {
     inBody: ["subscriber_id"],
   },
   "GET /v1/projects/{project_id}/jwks.json": plain,
+
+  "POST /v1/devices": with_(device),
+  "POST /v1/devices/batch": with_({ devices: [device] }),
+  "GET /v1/devices": plain,
+  "GET /v1/devices/stats": plain,
+  "GET /v1/devices/{device_id}": plain,
+  "PATCH /v1/devices/{device_id}": with_({ app_version: "2" }),
+  "DELETE /v1/devices/{device_id}": plain,
+  "POST /v1/devices/{device_id}/unlink": plain,
+  "DELETE /v1/devices/user/{user_id}": { fixed: { user_id: "nobody" } },
 
   "GET /v1/accounts": plain,
   "POST /v1/accounts": with_({ name: "Another" }),

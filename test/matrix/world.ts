@@ -105,6 +105,8 @@ export async function world(service: TestService, mark: string): Promise<World> 
   const actions = [{ key: action_key, label: mark }]
   const note = { subscriber_id, title: `${mark} note`, actions }
   const inbox_id = (await owner.post("/v1/inbox", note, here)).body.data.id
+  const phone = { user_id: person.external_id, platform: "android", token: mark }
+  const device = await owner.post("/v1/devices", { device_id: mark, ...phone }, here)
   const second = await owner.post("/v1/projects", { name: "Sibling" }, here)
   const sibling = { account_id, project_id: second.body.data.id }
 
@@ -130,6 +132,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
       publish_id: publish.body.data.id,
       subscriber_id,
       inbox_id,
+      device_id: device.body.data.id,
       action_key,
       category_id: category.body.data.id,
       from_id: from.body.data.id,

@@ -62,6 +62,7 @@ const FIRST = [
   ...[
     "emails",
     "sms",
+    "devices",
     "inbox",
     "templates",
     "scheduled",
