@@ -28,6 +28,7 @@ import { jobs } from "./jobs"
 import { limits } from "./limits"
 import { monitor } from "./monitor"
 import { pages } from "./pages"
+import { push } from "./push"
 import { reads } from "./reads"
 import { render, write } from "./results"
 import { retention } from "./retention"
@@ -71,6 +72,7 @@ const after = [
   backup,
   fanOut,
   inbox,
+  push,
 ]
 const benches: Bench[] = [...mail, ...smtp, ...after]
 

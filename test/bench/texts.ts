@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { configureTexts } from "../harness/configured-provider"
+import { configureProvider } from "../harness/configured-provider"
 import { readLines } from "../harness/lines"
 import { acceptHeld } from "./accept"
 import { atLeast, type Bench, ratioOf, requireEqual, series } from "./bench"
@@ -67,7 +67,7 @@ async function servedTexts({ path }: Scratch, gateway: string, in_flight: number
     BELFRY_DELIVERY_CONCURRENCY: String(in_flight),
   }
   const key = await initialise(path, environment)
-  await configureTexts(join(path, "data"), {
+  await configureProvider(join(path, "data"), {
     provider: "twilio",
     credentials: { account_sid: `AC${"0".repeat(32)}`, auth_token: "0".repeat(32) },
     settings: { from: TEXT.from, allowed_countries: ["+43"] },

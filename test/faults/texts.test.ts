@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite"
 import { expect, test } from "bun:test"
 import { join } from "node:path"
 import { faultyGateway, type GatewayStep } from "../fakes/faulty-gateway"
-import { configureTexts } from "../harness/configured-provider"
+import { configureProvider } from "../harness/configured-provider"
 import { sizes } from "../harness/sizes"
 import { until } from "../scenarios/mails"
 import { initialise, lastingHome, startServe } from "../scenarios/serve"
@@ -116,13 +116,13 @@ test(`${sizes.faulty_texts} texts while the first provider does everything wrong
 async function configure(home: string, gateway: string) {
   const data_dir = join(home, "belfry")
   const settings = { allowed_countries: ["+43"], from: "Belfry" }
-  await configureTexts(data_dir, {
+  await configureProvider(data_dir, {
     provider: "twilio",
     priority: 1,
     credentials: { account_sid: `AC${"0".repeat(32)}`, auth_token: "0".repeat(32) },
     settings,
   })
-  await configureTexts(data_dir, {
+  await configureProvider(data_dir, {
     provider: "http",
     credentials: {
       url: `${gateway}/send`,

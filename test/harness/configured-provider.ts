@@ -6,14 +6,14 @@ import { apiKeys } from "../../src/identity/tables"
 import * as configs from "../../src/providers/configs"
 import { openStore } from "../../src/store/open"
 
-type Wanted = Partial<Pick<configs.NewProviderConfig, "name" | "priority">> &
+type Wanted = Partial<Pick<configs.NewProviderConfig, "name" | "priority" | "kind">> &
   Pick<configs.NewProviderConfig, "provider" | "credentials"> & { settings?: object }
 
 /**
- * Configures a provider of texts for the first project of a data directory that is not served:
+ * Configures a provider, of texts without another `kind`, for the first project of a data directory that is not served:
  * over HTTP only a person who signed in may do it.
  */
-export async function configureTexts(data_dir: string, wanted: Wanted): Promise<void> {
+export async function configureProvider(data_dir: string, wanted: Wanted): Promise<void> {
   const store = await openStore({ ...settings(), data_dir })
   try {
     const [owner] = await store.read.select().from(apiKeys)
