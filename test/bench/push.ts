@@ -1,4 +1,4 @@
-import { generateKeyPairSync } from "node:crypto"
+import { createECDH, generateKeyPairSync, randomBytes } from "node:crypto"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { settings } from "../../src/core/config"
@@ -6,6 +6,8 @@ import type { DeviceRow } from "../../src/devices/tables"
 import { projects } from "../../src/identity/tables"
 import { accept } from "../../src/messages/pipeline"
 import { apnsPayload } from "../../src/push/providers/apns"
+import { webPushPayload } from "../../src/push/providers/webpush"
+import type { BuiltFrom } from "../../src/push/push-content"
 import { openStore } from "../../src/store/open"
 import { selfSigned } from "../fakes/smtp-certificate"
 import { configureProvider } from "../harness/configured-provider"
@@ -15,10 +17,10 @@ import { atLeast, type Bench, ratioOf, requireEqual, series } from "./bench"
 import { type Scratch, scratchFolder } from "./scratch"
 import { countRows, databaseOf, initialise, serve } from "./serving"
 
-const IN_FLIGHT = 20
+const IN_FLIGHT = 50
 /** Sent before the clock runs: what runs first is slow, here as there. */
-const WARM = 6000
-const A_SECOND = 3000
+const WARM = 10_000
+const A_SECOND = 4000
 const READY_MS = 10_000
 const SILENCE_MS = 30_000
 const GROUP = 500
@@ -37,6 +39,9 @@ export const push: Bench = {
   async run({ rounds, seconds }) {
     const apns = series("ours: stored messages → APNs over HTTP/2", "/s")
     const bare = series("limit: bare HTTP/2 `fetch` of the same request", "/s")
+    const web = series("ours: stored messages → Web Push over HTTPS", "/s")
+    const on_node = series("peer: `web-push` on Node, nothing stored", "/s")
+    const on_ours = series("the same on our runtime", "/s")
     using scratch = scratchFolder()
     await using sink = await pushSink(scratch)
     const messages = A_SECOND * seconds
@@ -44,10 +49,16 @@ export const push: Bench = {
     for (let round = 0; round < rounds; round++) {
       apns.values.push(await drain(sink, messages, apnsLane(sink)))
       bare.values.push(await bareHttp2(sink, messages))
+      web.values.push(await drain(sink, messages, webLane(sink)))
+      on_node.values.push(await byWebPush(sink, messages, "node"))
+      on_ours.values.push(await byWebPush(sink, messages, process.execPath))
     }
     return {
-      series: [apns, bare],
-      verdicts: [atLeast("APNs, to bare HTTP/2", ratioOf(apns, bare), 0.25)],
+      series: [apns, bare, web, on_node, on_ours],
+      verdicts: [
+        atLeast("APNs, to bare HTTP/2", ratioOf(apns, bare), 0.25),
+        atLeast("Web Push, to `web-push` on Node", ratioOf(web, on_node), 1.2),
+      ],
       notes: [
         `Each figure is of ${messages.toLocaleString("en")} messages with ${IN_FLIGHT} in flight, behind ${WARM.toLocaleString("en")} for nobody's clock. Ours are stored before the server starts, and the figure is of the time between the first and the last of them at the service. Their outcomes are stored, the service had each message once, and the peers keep nothing.`,
       ],
@@ -111,7 +122,7 @@ interface PushLane {
 /** Stores messages in a new box, serves it, and returns how many a second leave it. */
 async function drain(sink: PushSink, messages: number, lane: PushLane): Promise<number> {
   using scratch = scratchFolder()
-  const environment = { ...lane.environment, BELFRY_DELIVERY_CONCURRENCY: String(IN_FLIGHT) }
+  const environment = { ...lane.environment, BELFRY_DELIVERY_CONCURRENCY: String(2 * IN_FLIGHT) }
   const key = await initialise(scratch.path, environment)
   const data_dir = join(scratch.path, "data")
   await lane.configure(data_dir)
@@ -159,21 +170,63 @@ function apnsLane({ apns, cert }: PushSink): PushLane {
   }
 }
 
+const BUILT: BuiltFrom = {
+  push_id: "019a0000-0000-7000-8000-000000000001",
+  ...{ ack_token: "A".repeat(22), badge: null, content: { ...CONTENT, priority: "high" } },
+}
+
 /** The same request, as long as ours. */
 async function bareHttp2(sink: PushSink, messages: number): Promise<number> {
-  const push_id = "019a0000-0000-7000-8000-000000000001"
-  const built = { push_id, ack_token: "A".repeat(22), badge: null }
   const headers = {
     ...{ "apns-topic": "com.example.app", "apns-push-type": "alert", "apns-priority": "10" },
-    ...{ "apns-id": push_id, "apns-expiration": "1796000000" },
+    ...{ "apns-expiration": "1796000000" },
     authorization: `bearer ${"a".repeat(190)}`,
   }
-  const body = apnsPayload({ ...built, content: { ...CONTENT, priority: "high" } })
+  const payload = JSON.parse(apnsPayload(BUILT))
   const url = `${sink.apns}/3/device/${TOKEN}`
   const script = join(import.meta.dir, "bare-http2.ts")
   const counts = [WARM, messages, IN_FLIGHT].map(String)
   const cmd = [process.execPath, script, url, sink.cert, ...counts]
-  return measured(sink, messages, cmd, { headers, body })
+  return measured(sink, messages, cmd, { headers, payload })
+}
+
+const SUBJECT = "mailto:ops@example.com"
+
+/** A browser that nobody has: it gets what only it could read. */
+function subscriber({ web }: PushSink) {
+  const pair = createECDH("prime256v1")
+  const p256dh = pair.generateKeys("base64url")
+  const keys = { p256dh, auth: randomBytes(16).toString("base64url") }
+  return { endpoint: `${web}/push/${"a".repeat(150)}`, keys }
+}
+
+function webLane(sink: PushSink): PushLane {
+  const { endpoint: token, keys } = subscriber(sink)
+  const kind = "push_provider" as const
+  return {
+    device: { platform: "web", provider: "webpush", token, keys },
+    environment: {
+      ...{ BELFRY_PROVIDERS_ALLOW_PRIVATE: "127.0.0.1/32", NODE_EXTRA_CA_CERTS: sink.cert },
+    },
+    configure: (data_dir) =>
+      configureProvider(data_dir, {
+        ...{ kind, name: "webpush", provider: "webpush", credentials: { subject: SUBJECT } },
+      }),
+  }
+}
+
+/** By the package alone, with the same payload. */
+async function byWebPush(sink: PushSink, messages: number, runtime: string): Promise<number> {
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
+  const { d = "", x = "", y = "" } = privateKey.export({ format: "jwk" })
+  const point = [Buffer.of(4), Buffer.from(x, "base64url"), Buffer.from(y, "base64url")]
+  const publicKey = Buffer.concat(point).toString("base64url")
+  const vapidDetails = { subject: SUBJECT, publicKey, privateKey: d }
+  const options = { TTL: 2_419_200, urgency: "high", vapidDetails }
+  const payload = webPushPayload(BUILT)
+  const script = join(import.meta.dir, "web-push.mjs")
+  const cmd = [runtime, script, ...[WARM, messages, IN_FLIGHT].map(String)]
+  return measured(sink, messages, cmd, { subscription: subscriber(sink), payload, options })
 }
 
 /** Of a peer that prints how many a second it sent. */

@@ -85,6 +85,8 @@ const MOST_TURNS = 8
 
 function apns(access: ApnsAccess, { settings }: PushContext): PushSender {
   const { endpoint, ca } = apnsServer(settings)
+  // The operator names the address, so it may be a private one. The list is read once, if it stays the same one.
+  const allow_private = endpoint === null ? [] : [new URL(endpoint).hostname]
   const token = new KeptToken(() => signed(access))
   let turn = 0
 
@@ -97,9 +99,8 @@ function apns(access: ApnsAccess, { settings }: PushContext): PushSender {
           url: `${url}/3/device/${encodeURIComponent(push.device.token)}`,
           method: "POST",
           headers: { ...headersFor(push, access), authorization: `bearer ${signature}` },
-          body: push.payload,
-          // The operator names the address, so it may be a private one.
-          allow_private: endpoint === null ? [] : [new URL(url).hostname],
+          body: JSON.stringify(push.payload),
+          allow_private,
           ca,
           // Apple wants the keys of one team alone on a connection.
           http2: `${access.team_id} ${access.key_id} ${turn}`,
@@ -117,7 +118,7 @@ function apns(access: ApnsAccess, { settings }: PushContext): PushSender {
     name: "apns",
     schedule: pushSchedule,
     send: async (push) =>
-      pushOutcome("apns", push, await post({ ...push, payload: apnsPayload(push) })),
+      pushOutcome("apns", push, await post({ ...push, payload: payloadOf(push) })),
     check: () => checked("apns", post(PROBE).then(readProbe)),
     close: async () => {},
   }
@@ -134,15 +135,17 @@ async function signed({ key_id, team_id, private_key }: ApnsAccess) {
 
 type ApnsRequest = Pick<OutgoingPush, "device" | "ttl_seconds" | "content"> & {
   message_id?: string
-  payload: string
+  payload: ApnsPayload
 }
+
+type ApnsPayload = Record<string, unknown> & { aps?: Record<string, unknown> }
 
 /** A token that no device has: Apple looks at it only after the login. */
 const PROBE: ApnsRequest = {
   device: { token: "0".repeat(64), keys: null, app_id: null, apns_environment: null },
   ttl_seconds: 0,
   content: { priority: "normal" },
-  payload: JSON.stringify({ aps: { "content-available": 1 } }),
+  payload: { aps: { "content-available": 1 } },
 }
 
 const readProbe = (answer: PushAnswer): PushAnswer =>
@@ -170,17 +173,18 @@ function headersFor(push: ApnsRequest, { bundle_id }: ApnsAccess): Record<string
 }
 
 /** Apple delays, or refuses, what shows nothing and says that it does. */
-function isBackground(payload: string): boolean {
-  const { aps } = JSON.parse(payload) as { aps?: Record<string, unknown> }
-  return !["alert", "badge", "sound"].some((name) => aps?.[name] !== undefined)
-}
+const isBackground = ({ aps }: ApnsPayload): boolean =>
+  !["alert", "badge", "sound"].some((name) => aps?.[name] !== undefined)
 
 /** What no header can carry has a name of its own. */
 export const headerText = (text: string): string =>
   /^[!-~]+$/.test(text) ? text : createHash("sha256").update(text).digest("base64url")
 
-/** The body of the request (Generating a remote notification, Apple), with all that the app may want to know. */
-export function apnsPayload(built: BuiltFrom): string {
+/** The body of the request. */
+export const apnsPayload = (built: BuiltFrom): string => JSON.stringify(payloadOf(built))
+
+/** "Generating a remote notification" of Apple, with all that the app may want to know. */
+function payloadOf(built: BuiltFrom): ApnsPayload {
   const { content, badge } = built
   const { title, body, sound, image_url, url, action_buttons, content_available } = content
   const is_shown = title !== undefined || body !== undefined
@@ -193,7 +197,7 @@ export function apnsPayload(built: BuiltFrom): string {
     "mutable-content": image_url === undefined ? undefined : 1,
   })
   const own = present({ url, image_url, action_buttons })
-  return JSON.stringify(overridden({ ...own, ...dataOf(built), aps }, content.apns))
+  return overridden({ ...own, ...dataOf(built), aps }, content.apns)
 }
 
 /** Reasons that say something else than their status does. */

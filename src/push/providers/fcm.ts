@@ -54,6 +54,7 @@ const NO_KEY = { code: "invalid", message: "Its private_key is not an RSA key in
 
 function fcm(access: FcmAccess, { settings }: PushContext): PushSender {
   const endpoint = settings["providers.fcm.endpoint"]
+  const allow_private = hostOf(endpoint)
   const token = new KeptToken(() => accessToken(access, settings))
   const url = `${endpoint}/v1/projects/${access.service_account.project_id}/messages:send`
 
@@ -61,7 +62,7 @@ function fcm(access: FcmAccess, { settings }: PushContext): PushSender {
     const ask = (bearer: string) =>
       asked(
         {
-          ...{ url, method: "POST", allow_private: hostOf(endpoint), body: JSON.stringify(body) },
+          ...{ url, method: "POST", allow_private, body: JSON.stringify(body) },
           headers: { authorization: `Bearer ${bearer}`, "content-type": "application/json" },
         },
         readAnswer,

@@ -19,7 +19,8 @@ export async function asked(options: VendorRequest, read: VendorReader): Promise
   try {
     const limits = { timeout_ms: TIMEOUT_MS, capture_bytes: CAPTURE_BYTES }
     const answer = await request({ ...options, ...limits, repeatable: true })
-    return read(answer, objectIn(new TextDecoder().decode(answer.body)) ?? {})
+    const { length } = answer.body
+    return read(answer, (length > 0 && objectIn(new TextDecoder().decode(answer.body))) || {})
   } catch (error) {
     if (!(error instanceof NetError)) throw error
     return { meaning: "unreachable", said: error.message }
