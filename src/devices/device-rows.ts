@@ -1,4 +1,4 @@
-import { and, eq, inArray } from "drizzle-orm"
+import { and, eq, inArray, isNotNull } from "drizzle-orm"
 import { now } from "../core/time"
 import { forUpdate } from "../store/columns"
 import { type Bump, bumpAll } from "../store/counters"
@@ -75,7 +75,10 @@ export async function removeDevices(tx: Tx, rows: DeviceRow[]): Promise<void> {
 /** All devices of these people, held until the transaction ends. */
 async function heldOf(tx: Tx, project_id: string, user_ids: string[]): Promise<DeviceRow[]> {
   if (user_ids.length === 0) return []
-  const theirs = and(eq(devices.project_id, project_id), inArray(devices.user_id, user_ids))
+  const theirs = and(
+    ...[eq(devices.project_id, project_id), inArray(devices.user_id, user_ids)],
+    isNotNull(devices.user_id),
+  )
   return forUpdate(tx.select().from(devices).where(theirs).orderBy(devices.id))
 }
 

@@ -73,4 +73,5 @@ life(devices, {
   owner: "project",
   ends: "never",
   counts: { name: "devices", by: ["status", "platform", "provider"] },
+  personal: { found_by: { external_id: "user_id" }, searched: ["device_name", "metadata"] },
 })

@@ -1,6 +1,7 @@
 import { lt, type SQL } from "drizzle-orm"
 import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
-import { dayOf, secondsFromNow } from "../core/time"
+import { secondsFromNow } from "../core/time"
+import { dayPurge } from "../store/old-days"
 import { remover } from "../store/statements"
 import type { Store } from "../store/store"
 import { inboxChanges, inboxDays } from "./tables"
@@ -9,9 +10,6 @@ const DAY_SECONDS = 86_400
 
 /** So long clients that come back hear what they missed. */
 const LOG_SECONDS = 7 * DAY_SECONDS
-
-/** Three years, leap days included. */
-const COUNTS_SECONDS = 3 * 366 * DAY_SECONDS
 
 /** Rows of one transaction. */
 const AT_ONCE = 500
@@ -33,14 +31,5 @@ export async function removeSomeChanges(store: Store, which: SQL, order: SQLiteC
 
 const removeChanges = remover(inboxChanges, ["subscriber_id", "seq"], { quiet: true })
 
-/** Removes some counts of days long past. Returns how many went. */
-export async function purgeInboxDays(store: Store): Promise<number> {
-  const { project_id, day, fact, shard } = inboxDays
-  const rows = store.read.select({ project_id, day, fact, shard }).from(inboxDays)
-  const old = rows.where(lt(day, dayOf(secondsFromNow(-COUNTS_SECONDS))))
-  const some = await old.orderBy(day).limit(AT_ONCE)
-  if (some.length > 0) await store.tx((tx) => removeDays(tx, some))
-  return some.length
-}
-
-const removeDays = remover(inboxDays, ["project_id", "day", "fact", "shard"], { quiet: true })
+/** Removes up to 200 counts of days long past. Returns how many went. */
+export const purgeInboxDays = dayPurge(inboxDays, ["project_id", "day", "fact", "shard"])

@@ -130,8 +130,9 @@ export const countTable =
     const { id, run_at, owner, priority } = table
     const wanted = {
       queue: sql<string>`${queue_column}`,
-      count: sql<number>`count(*)`,
-      oldest: sql<number>`min(${rows.wanted_since})`,
+      // Idle rows are no condition, because an index alone tells where a part ends.
+      count: sql<number>`sum(CASE WHEN ${rows.idle} THEN 0 ELSE 1 END)`,
+      oldest: sql<number | null>`min(CASE WHEN NOT (${rows.idle}) THEN ${rows.wanted_since} END)`,
       held_by: sql<string | null>`CASE WHEN ${isHeld} THEN ${owner} END`,
     }
     const counted = (which: SQL | undefined) => (reader: Reader) =>

@@ -63,6 +63,8 @@ interface RowsOptions {
   /** The columns of a claimed row; without them all. */
   claimed?: object
   under_hold?: HoldColumns
+  /** Rows that wait for their time alone: nothing is left to do with them, and no queue counts them. */
+  idle?: SQL
 }
 
 /** What else is written where a named hold takes rows, and where it gives them back. */
@@ -82,6 +84,7 @@ export class WorkRows<Row extends WorkRow> {
   /** Since when a row is wanted: in milliseconds, as SQL. */
   readonly wanted_since: SQL<number>
   readonly under_hold: HoldColumns
+  readonly idle: SQL
   readonly #options: RowsOptions
   readonly #claimed: ClaimedColumns
   readonly #statements: ReturnType<typeof statementsOf>
@@ -92,6 +95,7 @@ export class WorkRows<Row extends WorkRow> {
     this.table = table as Table
     this.name = getTableName(this.table)
     this.under_hold = options.under_hold ?? { takes: {}, frees: {} }
+    this.idle = options.idle ?? sql`1 = 0`
     this.#options = options
     const columns = getTableColumns(this.table)
     this.#claimed = (options.claimed as ClaimedColumns | undefined) ?? columns

@@ -1,7 +1,8 @@
 import { and, eq, gte, inArray, lt, type SQL, sql, sum } from "drizzle-orm"
-import { dayOf, secondsFromNow } from "../core/time"
-import { adder, remover } from "../store/statements"
-import type { Reader, Store, Tx } from "../store/store"
+import { dayOf } from "../core/time"
+import { dayPurge } from "../store/old-days"
+import { adder } from "../store/statements"
+import type { Reader, Tx } from "../store/store"
 import { countsByKind, type Message } from "./status-changes"
 import { type ChannelName, messageDays, messages } from "./tables"
 
@@ -113,25 +114,7 @@ export async function dayCounts(db: Reader, { project_id, channel, from, before 
     .groupBy(day, status, provider)
 }
 
-/** As the usage of an account (`tenancy/usage.ts`). */
-const KEPT_SECONDS = 3 * 366 * 86_400
-
-/** Rows of one transaction. */
-const PURGED_AT_ONCE = 200
-
 /** Removes up to 200 counts of days long past. Returns how many went. */
-export async function purgeMessageDays(store: Store): Promise<number> {
-  const { project_id, channel, day, status, provider, shard } = messageDays
-  const old = lt(day, dayOf(secondsFromNow(-KEPT_SECONDS)))
-  const key = { project_id, channel, day, status, provider, shard }
-  const rows = store.read.select(key).from(messageDays).where(old)
-  const some = await rows.orderBy(day).limit(PURGED_AT_ONCE)
-  if (some.length > 0) await store.tx((tx) => removeRows(tx, some))
-  return some.length
-}
-
-const removeRows = remover(
-  messageDays,
-  ["project_id", "channel", "day", "status", "provider", "shard"],
-  { quiet: true },
-)
+export const purgeMessageDays = dayPurge(messageDays, [
+  ...(["project_id", "channel", "day", "status", "provider", "shard"] as const),
+])

@@ -8,6 +8,7 @@ import { forUpdate } from "../store/columns"
 import { type Bump, bumpAll } from "../store/counters"
 import { rest } from "../store/in-steps"
 import type { Reader, Store, Tx } from "../store/store"
+import { counterOf, isOpen } from "./status-changes"
 import {
   type ChannelName,
   messageContents,
@@ -186,7 +187,7 @@ async function removeTags(tx: Tx, rows: Removed[]) {
 /** Every message counts once in its channel, a settled one in its status, too, and each with its bytes. */
 function lessOf(row: Removed): Bump[] {
   const { project_id: owner, channel, status } = row
-  const names = [channel, `${channel}.${status}`]
+  const names = isOpen(status) ? [channel] : [channel, counterOf(channel, status)]
   return [...names.map((name) => ({ owner, name, by: -1 })), lessStored(row)]
 }
 

@@ -40,6 +40,7 @@ import {
   countsByDay,
   eventTypeOf,
   isOpen,
+  MAY_EXPIRE,
   type Message,
   type StatusChange,
   tellsScheduled,
@@ -68,6 +69,7 @@ const TEN_MINUTES = 600
 
 export const messageRows = new WorkRows<Message>(messages, messages.priority, {
   buried: (status_reason) => ({ status_reason }),
+  idle: MAY_EXPIRE,
 })
 
 export const countMessages = (at_once?: number) =>

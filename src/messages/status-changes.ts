@@ -1,4 +1,4 @@
-import { getTableColumns } from "drizzle-orm"
+import { getTableColumns, sql } from "drizzle-orm"
 import { log } from "../core/log"
 import { millis, now } from "../core/time"
 import { lookup } from "../events/registry"
@@ -103,6 +103,9 @@ export function nextAttemptAt(message: Pick<Announced, Timed>): string | null {
   if (state !== READY || is_new) return null
   return recipients.some(({ status }) => isOpen(status)) ? run_at : null
 }
+
+/** Of a message that left: it waits only to expire, unless somebody acknowledges it (`isUnheard` in `settle.ts`). */
+export const MAY_EXPIRE = sql`(${messages.status} = 'sent' AND ${messages.channel} = 'push')`
 
 /** A change of a message's status that is on disk, for listeners: `belfry up`, the monitor. */
 export interface MessageActivity {

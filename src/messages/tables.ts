@@ -160,7 +160,10 @@ life(messages, {
   owner: "project",
   ends: "messages_days",
   personal: {
-    found_by: { subscriber_id: "subscriber_id", address: "address", phone: "address" },
+    found_by: {
+      ...{ subscriber_id: "subscriber_id", address: "address", phone: "address" },
+      external_id: "user_id",
+    },
     searched: ["recipients", "envelope", "metadata"],
   },
 })

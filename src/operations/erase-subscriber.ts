@@ -6,6 +6,7 @@ import type { Blobs } from "../core/blobs"
 import { invalid } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { now, secondsFromNow } from "../core/time"
+import { removeDevicesOf } from "../devices/device-rows"
 import type { Caller } from "../identity/caller"
 import { projects } from "../identity/tables"
 import { inboundFiles } from "../inbound/tables"
@@ -172,6 +173,7 @@ async function removeRecord(tx: Tx, person: TracedPerson, row: SubscriberRow | u
   if (row) await removeRows(tx, [row])
   const own = {
     ...{ consents: chain, unsubscribes: ended, topics, suppressions: 0 },
+    devices: await removeDevicesOf(tx, project_id, namesIn(person, "external_id")),
     unsubscribe_links: await remove(unsubscribeLinks),
   }
   for (const phone of namesIn(person, "phone")) {

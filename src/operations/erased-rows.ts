@@ -2,6 +2,7 @@ import { and, eq, inArray } from "drizzle-orm"
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
 import { auditLog } from "../audit-log/tables"
 import { secondsFromNow } from "../core/time"
+import { devices } from "../devices/tables"
 import { events } from "../events/tables"
 import { remove as removeReceived } from "../inbound/inbound-retention"
 import { inboundEmails, inboundFiles } from "../inbound/tables"
@@ -80,6 +81,7 @@ export async function removeNaming(
   const rows = searchedRows(asked)
   for (const one of rows.messages)
     await each(search(asked, one), (ids) => removeMessagesOf(removal, ids))
+  await each(search(asked, rows.devices), (ids) => emptyDevices(store, ids))
   await each(search(asked, rows.inbox), (ids) => removeContentsOf(removal, ids))
   await each(search(asked, rows.received), (ids) => removeReceivedOf(removal, ids))
   await each(search(asked, rows.events), async (ids) => {
@@ -209,6 +211,13 @@ async function removeEntries({ store, removed }: Removal, key: SQLiteColumn, key
   const gone = store.tx((tx) => tx.delete(table).where(inArray(key, keys)).returning({ key }))
   removed.log_entries += (await gone).length
 }
+
+/** A device of somebody else stays, without what its app wrote of people. */
+const emptyDevices = (store: Store, ids: string[]) =>
+  store.tx(async (tx) => {
+    const empty = { device_name: null, metadata: {} }
+    await tx.update(devices).set(empty).where(inArray(devices.id, ids))
+  })
 
 /** What was changed is forgotten. The actor, the action and the time stay. */
 async function emptyAudit({ store, removed, account_id }: Removal, ids: string[]) {

@@ -6,6 +6,7 @@ import { consents, unsubscribeLinks } from "../consents/tables"
 import type { Blobs } from "../core/blobs"
 import { ApiError } from "../core/errors"
 import { now } from "../core/time"
+import { type DeviceRow, devices } from "../devices/tables"
 import * as emails from "../emails/emails"
 import { about, envelopeOf } from "../events/feed"
 import { events } from "../events/tables"
@@ -13,7 +14,6 @@ import { streamedFile } from "../http/download"
 import * as inbound from "../inbound/inbound-emails"
 import { inboundEmails } from "../inbound/tables"
 import { find as findInboxMessage } from "../inbox/inbox"
-import { countsIn } from "../inbox/ledger"
 import { wholeMessages } from "../inbox/records"
 import { attemptsOf } from "../messages/message-list"
 import { messages } from "../messages/tables"
@@ -24,11 +24,11 @@ import { rowById } from "../store/rows"
 import type { Reader } from "../store/store"
 import type { SubscriberRow } from "../subscribers/find-subscriber"
 import { shownMerged } from "../subscribers/merged-subscribers"
-import { toResponse } from "../subscribers/subscribers"
 import { mergedSubscribers, unsubscribes } from "../subscribers/tables"
 import { toResponse as shownSuppression } from "../suppressions/suppressions"
 import { suppressions } from "../suppressions/tables"
 import { topicMembers, topics } from "../topics/tables"
+import { shownSubscriber } from "./shown-subscribers"
 import {
   type DeletedSubscriber,
   deletedPerson,
@@ -76,8 +76,7 @@ async function* documentOf(
   const row = "external_id" in owner ? owner : null
   const person = await (row ? personOf(db, row, now()) : deletedPerson(db, owner, now()))
   yield `{"data":{"exported_at":${JSON.stringify(person.until)}`
-  const { unread } = await countsIn(db, owner.id)
-  yield `,"subscriber":${JSON.stringify(row && toResponse(row, unread))}`
+  yield `,"subscriber":${JSON.stringify(row && (await shownSubscriber(db, row)))}`
   yield `,"preferences":${JSON.stringify(row?.preferences ?? null)}`
   const by = (table: SQLiteTable, ...names: PersonalName[]) => ofPerson(table, person, ...names)
   yield* list(
@@ -94,6 +93,8 @@ async function* documentOf(
   yield* list("suppressions", rowsOf(db, suppressions, theirs), shownSuppression)
   const links = rowsOf(db, unsubscribeLinks, by(unsubscribeLinks))
   yield* list("unsubscribe_links", links, ({ project_id: _, ...one }) => one)
+  const shownDevice = ({ project_id: _, token_hash: __, ...one }: DeviceRow) => one
+  yield* list("devices", rowsOf(db, devices, by(devices)), shownDevice)
   const whole = each(messagesOf(db, person), (id) => wholeMessage(parts, person.project_id, id))
   yield* list("messages", whole, (one) => one)
   const received = each(foundIn(db, inboundEmails.id, person), (id) =>

@@ -3,6 +3,7 @@ import * as audit from "../audit-log/audit-log"
 import { moveConsents, requireMovable } from "../consents/consents"
 import { addUnsubscribes, requireFewUnsubscribes } from "../consents/subscriber-choices"
 import { fail } from "../core/errors"
+import { giveDevices } from "../devices/device-rows"
 import { isYetToCome } from "../fan-out/publishing"
 import type { Caller } from "../identity/caller"
 import type { Reader, Store, Tx } from "../store/store"
@@ -20,7 +21,7 @@ const MOST_BYTES = 16_384
 
 /**
  * Makes one subscriber of two: `from` is removed, and what belonged to it belongs to `into`: memberships,
- * consents, unsubscribes and messages. `into` keeps its own fields, and takes those that it lacks. Of
+ * consents, unsubscribes, devices and messages. `into` keeps its own fields, and takes those that it lacks. Of
  * two preferences the stricter one stays. What else `from` was called is kept for export and erasure.
  * One transaction does it. Where `from` has many messages, a job moves the older ones afterwards.
  * Throws 409 for a subscriber and itself, and at the limits of what one may have.
@@ -47,6 +48,7 @@ export async function mergeSubscribers(
     await moveAll(tx, gone.id, kept.id, (other, own) => isYetToCome(tx, project_id, other, own))
     await moveConsents(tx, gone, kept)
     await moveUnsubscribes(tx, gone, kept)
+    await giveDevices(tx, project_id, gone.external_id, kept.external_id)
     await keepNames(tx, kept, gone)
     await removeRows(tx, [gone])
     const { account_id } = caller

@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, inArray, type SQL } from "drizzle-orm"
+import { and, desc, eq, gte, inArray, isNotNull, type SQL } from "drizzle-orm"
 import { firstIdAt } from "../core/ids"
 import { millisFrom } from "../core/time"
 import { firstOpenStart, isOfOpenFanOut } from "../fan-out/publishing"
@@ -12,6 +12,7 @@ import { messages } from "../messages/tables"
 import { forUpdate } from "../store/columns"
 import type { Reader, Store, Tx } from "../store/store"
 import { mergedIds } from "../subscribers/merged-subscribers"
+import { subscribers } from "../subscribers/tables"
 import { namedByMessages } from "./table-lives"
 
 /** Messages of one transaction: others work in between. */
@@ -99,7 +100,7 @@ interface Move {
 
 /** The newest ones first, because they count for the frequency cap. Fewer than 500: there are no others. */
 async function moveSome(tx: Tx, { project_id, from, into, which }: Move): Promise<number> {
-  const { id } = messages
+  const { id, user_id } = messages
   const theirs = and(ofSubscriber(project_id, from), which)
   const newest = await tx
     .select({ id })
@@ -119,7 +120,17 @@ async function moveSome(tx: Tx, { project_id, from, into, which }: Move): Promis
   )
   const ids = rows.map((row) => row.id)
   if (ids.length > 0) {
+    const [heir] = await tx
+      .select({ user_id: subscribers.external_id })
+      .from(subscribers)
+      .where(eq(subscribers.id, into))
     await tx.update(messages).set({ subscriber_id: into }).where(inArray(id, ids))
+    // Of a message to a device. Where the heir is gone, an erasure finds it by the subscriber.
+    if (heir)
+      await tx
+        .update(messages)
+        .set(heir)
+        .where(and(inArray(id, ids), isNotNull(user_id)))
     await moveTo(tx, project_id, into, ids)
   }
   return newest.length

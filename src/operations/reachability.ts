@@ -1,5 +1,7 @@
 import { Problems } from "../core/errors"
 import { millis, millisFrom } from "../core/time"
+import { devicesOf } from "../devices/find-device"
+import { isTestScope } from "../devices/scope"
 import { AUDIENCE_CHANNELS, type AudienceChannel, type ChosenPreferences } from "../lib/preferences"
 import {
   type AskingProject,
@@ -60,7 +62,6 @@ const askedOf = (
   at: millis(),
 })
 
-/** Of push there are no devices yet, and the inbox is the subscriber's own. */
 function addressOf(subscriber: AudienceMember, channel: AudienceChannel): string | null {
   if (channel === "email") return subscriber.email_key
   if (channel === "sms") return subscriber.phone
@@ -75,13 +76,24 @@ async function reachOf(
 ): Promise<ChannelReach> {
   if (!decision) throw new Error("a message was not decided")
   const { is_allowed: allowed, reason, deferred_until } = decision
-  const has_address = asked.channel === "in_app" || asked.address !== null
+  const has_address = await hasAddress(db, project.id, asked)
   // A row of the table that says no comes first, as for any message.
   if (allowed && !has_address) {
     return { allowed: false, reason: "no_address", next_allowed_at: null }
   }
   const ends = reason === "frequency_cap" ? await afterCap(db, project, asked) : deferred_until
   return { allowed, reason, next_allowed_at: ends }
+}
+
+/** The inbox is the subscriber's own. */
+async function hasAddress(
+  db: Reader,
+  project_id: string,
+  { channel, address, subscriber }: MessageQuery,
+): Promise<boolean> {
+  if (channel !== "push") return channel === "in_app" || address !== null
+  const theirs = await devicesOf(db, project_id, [subscriber?.external_id ?? ""])
+  return theirs.some(({ status, scope }) => status === "active" && !isTestScope(scope))
 }
 
 /** When the next message leaves after the cap lets it through: quiet hours may hold it for longer. */

@@ -1,4 +1,4 @@
-import { notInArray } from "drizzle-orm"
+import { not, notInArray } from "drizzle-orm"
 import type { Settings } from "../core/config"
 import { log } from "../core/log"
 import { sleep } from "../core/time"
@@ -43,9 +43,9 @@ export function startInTurn(
   return url === null ? start() : startLock(url, start)
 }
 
-/** Everything that may send something, or cause it. */
+/** Everything that may send something, or cause it. A message that left already may expire. */
 export const heldTables = (runs_on: readonly string[]): HeldTable[] => [
-  { rows: messageRows },
+  { rows: messageRows, which: not(messageRows.idle) },
   { rows: deliveryRows },
   { rows: jobRows, which: notInArray(jobs.name, [...runs_on]) },
 ]

@@ -1,14 +1,13 @@
 import { Type as t } from "@sinclair/typebox"
 import type { Secrets } from "../core/secrets"
 import { type AnyRoute, type Method, projectRow, route } from "../http/route"
-import { countsIn } from "../inbox/ledger"
 import { count, flag, id, text } from "../lib/record-fields"
 import type { Store } from "../store/store"
 import { find } from "../subscribers/find-subscriber"
 import { Subscriber } from "../subscribers/schemas"
-import { toResponse } from "../subscribers/subscribers"
 import { eraseSubscriber } from "./erase-subscriber"
 import type { ExportParts } from "./export-subscriber"
+import { shownSubscriber } from "./shown-subscribers"
 import { lookupDeleted } from "./traced-person"
 
 const MergeInput = t.Object({
@@ -37,6 +36,7 @@ const counts = t.Object(
     consents: count(2),
     unsubscribes: count(1),
     topics: count(4, "Memberships of topics."),
+    devices: count(2),
     suppressions: count(1),
     unsubscribe_links: count(2),
     log_entries: count(9, "Entries of the request log, the audit log and of idempotency."),
@@ -80,6 +80,7 @@ const SubscriberExport = t.Object(
       topics: rows("Topics with `key`, `name` and `subscribed_at`."),
       suppressions: rows("Suppression records of its addresses and numbers."),
       unsubscribe_links: rows("What the links of its mail end."),
+      devices: rows("Devices with their tokens."),
       messages: rows("Email records with contents, events, attempts and files in base64."),
       inbound_emails: rows("Mails that came from its addresses."),
       events: rows("Events about the subscriber."),
@@ -108,7 +109,7 @@ export const subscriberDataRoutes = (parts: SubscriberDataParts): AnyRoute[] => 
     ...by("POST", `${ONE}/merge`),
     summary: "Merge another subscriber into this one",
     description:
-      "Memberships, consents, unsubscribes and messages move here, and the other subscriber is removed. If there are many messages, Belfry moves the older ones a little later. The stricter preference stays. Fields that this one lacks are taken from the other one. At most 100 subscribers can be merged into one.",
+      "Memberships, consents, unsubscribes, devices and messages move here, and the other subscriber is removed. If there are many messages, Belfry moves the older ones a little later. The stricter preference stays. Fields that this one lacks are taken from the other one. At most 100 subscribers can be merged into one. A subscriber has at most 100 devices. What is beyond the limit is removed, those first that expired or were not used for longest.",
     body: MergeInput,
     example: { from_id: "user-17" },
     response: Subscriber,
@@ -116,15 +117,14 @@ export const subscriberDataRoutes = (parts: SubscriberDataParts): AnyRoute[] => 
     handle: async ({ caller, params, body }) => {
       const { mergeSubscribers } = await import("./merge-subscribers")
       const kept = await mergeSubscribers(parts.store, caller, params.subscriber_id, body.from_id)
-      const { unread } = await countsIn(parts.store.read, kept.id)
-      return { data: toResponse(kept, unread) }
+      return { data: await shownSubscriber(parts.store.read, kept) }
     },
   }),
   route({
     ...by("GET", `${ONE}/export`),
     summary: "Export everything that is held about a subscriber",
     description:
-      "One JSON document: record, preferences, consents, topics, suppressions, messages with contents and files, received mail, events. It is made while you read it. The id of a deleted subscriber leads to what is still held under it.",
+      "One JSON document: record, preferences, consents, topics, suppressions, devices, messages with contents and files, received mail, events. It is made while you read it. The id of a deleted subscriber leads to what is still held under it.",
     produces: "application/json",
     response: SubscriberExport,
     errors: ["subscriber_not_found"],
@@ -139,7 +139,7 @@ export const subscriberDataRoutes = (parts: SubscriberDataParts): AnyRoute[] => 
     ...by("POST", `${ONE}/erase`),
     summary: "Erase a subscriber with all personal data",
     description:
-      "Also erases messages, contents, files, events, logs, captures, received mail and suppressions. The id of a deleted subscriber erases what is still held under it. This cannot be undone. The receipt says how much was removed, and what remains for a while, such as backups.",
+      "Also erases devices, messages, contents, files, events, logs, captures, received mail and suppressions. The id of a deleted subscriber erases what is still held under it. This cannot be undone. The receipt says how much was removed, and what remains for a while, such as backups.",
     body: EraseInput,
     example: { confirm: "user-42" },
     response: Erased,

@@ -19,6 +19,7 @@ import { purgeMessageDays } from "../messages/day-counts"
 import { messageFiles } from "../messages/tables"
 import { limitsOf } from "../plans/plans"
 import { storedTotal } from "../plans/stored-bytes"
+import { purgePushDays } from "../push/push-retention"
 import { purgeReleased } from "../reputation/gate"
 import { purgeHours } from "../reputation/hour-counts"
 import { purgeRequestLog } from "../request-log/request-log"
@@ -97,7 +98,14 @@ async function purgeLongLived(store: Store, settings: Settings, all: All) {
   const { "retention.audit_log": audit_ms } = settings
   if (audit_ms !== null) await all(() => purgeAuditLog(store, before(audit_ms)))
   for (const purge of [
-    ...[purgeInvitations, purgeEndedKeys, purgeReleased, purgeMessageDays, purgeInboxDays],
+    ...[
+      purgeInvitations,
+      purgeEndedKeys,
+      purgeReleased,
+      purgeMessageDays,
+      purgeInboxDays,
+      purgePushDays,
+    ],
   ])
     await all(() => purge(store))
   await purgeUsage(store)

@@ -3,6 +3,7 @@ import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
 import { auditLog } from "../audit-log/tables"
 import { firstIdAt } from "../core/ids"
 import { isoFrom, millisFrom, monotonic, nextTurn } from "../core/time"
+import { devices } from "../devices/tables"
 import { behind } from "../events/feed"
 import { events } from "../events/tables"
 import { idempotency } from "../http/tables"
@@ -64,6 +65,8 @@ export function searchedRows({ account_id, person }: SearchedPerson) {
       const among = and(of(messages.project_id), eq(messages.channel, channel))
       return { key: messages.id, among }
     }),
+    /** Of others, or of nobody any more: their apps may have written the name of a person into them. */
+    devices: { key: devices.id, among: of(devices.project_id) },
     /** What messages to others say in their inboxes. */
     inbox: { key: inboxContents.id, among: of(inboxContents.project_id) },
     /** Reports of its mail, copies and answers of others. */
@@ -136,8 +139,8 @@ const textOf = (table: SQLiteTable): SQL<string> =>
  * JSON. External ids that differ in upper and lower case are different people.
  */
 export function nameFinder(person: TracedPerson): (text: string) => boolean {
-  const externals = namesIn(person, "external_id").map(
-    (one) => `"external_id":${JSON.stringify(one)}`,
+  const externals = namesIn(person, "external_id").flatMap((one) =>
+    ["external_id", "user_id"].map((field) => `"${field}":${JSON.stringify(one)}`),
   )
   const values = [...namesIn(person, "address"), ...namesIn(person, "phone")]
   const ids = namesIn(person, "subscriber_id")
@@ -151,7 +154,7 @@ export function nameFinder(person: TracedPerson): (text: string) => boolean {
 
 /** Whether a segment of a path is an id or external id of the person. The log keeps the beginning of a path. */
 function pathNames(path: string, person: TracedPerson): boolean {
-  if (!path.includes("subscribers")) return false
+  if (!/subscribers|devices/.test(path)) return false
   const externals = namesIn(person, "external_id")
   const names = new Set([...namesIn(person, "subscriber_id"), ...externals])
   const segments = path.split("/").slice(3)

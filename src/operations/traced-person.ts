@@ -137,7 +137,7 @@ async function* idsWhere(
 /** The messages to a person, some at a time, each once. */
 export async function* messagesOf(db: Reader, person: TracedPerson): AsyncGenerator<string[]> {
   const { project_id, until } = person
-  const { id, address, subscriber_id } = messages
+  const { id, address, subscriber_id, user_id } = messages
   const ours = eq(messages.project_id, project_id)
   const [last = "", ...former] = namesIn(person, "subscriber_id")
   const owners = [...former, last] // a job may be moving messages to the ones behind
@@ -147,6 +147,9 @@ export async function* messagesOf(db: Reader, person: TracedPerson): AsyncGenera
   for (const one of [...namesIn(person, "address"), ...namesIn(person, "phone")]) {
     yield* idsWhere(db, { id, among: [and(ours, eq(address, one), unnamed)] }, until)
   }
+  // To a device of theirs, of before they were a subscriber.
+  for (const one of namesIn(person, "external_id"))
+    yield* idsWhere(db, { id, among: [and(ours, eq(user_id, one), unnamed)] }, until)
 }
 
 /** Rows of one table that name the person in a column that says so (`store/life.ts`), the oldest first. */

@@ -60,7 +60,7 @@ interface CountLife<Name extends string> {
 }
 
 /** By what a row may name a person. */
-export type PersonalName = "subscriber_id" | "address" | "phone"
+export type PersonalName = "subscriber_id" | "external_id" | "address" | "phone"
 
 interface PersonalLife<Name extends string> {
   /** The column that has such a name. An index of the project finds its rows. */

@@ -2,15 +2,19 @@ import type { Static } from "@sinclair/typebox"
 import { and, eq } from "drizzle-orm"
 import { settings } from "../core/config"
 import { Problems } from "../core/errors"
+import { giveDevices, removeDevicesOf } from "../devices/device-rows"
 import { Deleted, deleted } from "../http/field-schemas"
 import { answerOnce, refuseAnswered } from "../http/idempotency"
 import { type ListParts, listPage } from "../http/page"
 import type { RateLimits } from "../http/rate-limits"
 import { type AnyRoute, type Call, type Method, projectRow, route } from "../http/route"
-import { unreadIn } from "../inbox/ledger"
 import * as removedInbox from "../inbox/removed-inbox"
 import { comparable, notOneAddress, parseMailbox } from "../lib/address"
 import { readPhone } from "../lib/phone"
+import {
+  shownSubscriber as shown,
+  shownSubscribers as shownAll,
+} from "../operations/shown-subscribers"
 import type { Reader, Tx } from "../store/store"
 import { leaveAll } from "../topics/memberships"
 import { topicMembers, topics } from "../topics/tables"
@@ -35,17 +39,6 @@ const EXTERNAL = `${ALL}/external/{external_id}` as const
 
 const by = <const Path extends string>(method: Method, path: Path, status = 200) =>
   projectRow(method, path, method === "GET" ? "subscribers:read" : "subscribers:write", status)
-
-/** With what their inboxes hold. */
-async function shownAll(db: Reader, rows: SubscriberRow[]) {
-  const ids = rows.map(({ id }) => id)
-  const unread = await unreadIn(db, ids)
-  return rows.map((row) => subscribers.toResponse(row, unread.get(row.id)))
-}
-
-async function shown(db: Reader, row: SubscriberRow) {
-  return subscribers.toResponse(row, (await unreadIn(db, [row.id])).get(row.id))
-}
 
 interface SubscriberParts extends ListParts {
   limits: RateLimits
@@ -191,7 +184,7 @@ const externalRoutes = (parts: ListParts): AnyRoute[] => [
 ]
 
 const REMOVAL =
-  "Also removes the inbox, memberships of topics, preferences and unsubscribes. Other messages and consents stay under the id of the subscriber. `erase` removes them, also later by this id."
+  "Also removes the inbox, devices, memberships of topics, preferences and unsubscribes. Other messages and consents stay under the id of the subscriber. `erase` removes them, also later by this id."
 
 async function put({ store }: ListParts, call: OfExternal<ReturnType<typeof readUpsert>>) {
   const { project_id, params, body } = call
@@ -215,6 +208,7 @@ async function remove(
     const row = (await holdRow(tx)) ?? noSubscriber()
     await leaveAll(tx, [row.id])
     await removedInbox.plan(tx, row)
+    await removeDevicesOf(tx, row.project_id, [row.external_id])
     await subscribers.remove(tx, caller, row)
     return deleted(row.id)
   })
@@ -252,7 +246,10 @@ const oneRoutes = (parts: ListParts): AnyRoute[] => [
     handle: async ({ project_id, params, body }) => ({
       data: await parts.store.tx(async (tx) => {
         const before = await findForUpdate(tx, project_id, params.subscriber_id)
-        return shown(tx, await subscribers.patch(tx, before, body))
+        const after = await subscribers.patch(tx, before, body)
+        if (after.external_id !== before.external_id)
+          await giveDevices(tx, project_id, before.external_id, after.external_id)
+        return shown(tx, after)
       }),
     }),
   }),

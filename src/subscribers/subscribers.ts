@@ -264,5 +264,5 @@ const updateRows = updater(subscribers, {
 })
 
 /** The Subscriber record of the contract (43, section 1). */
-export const toResponse = (row: SubscriberRow, unread = 0) =>
-  fieldsOf(Subscriber, { ...row, devices: 0, unread })
+export const toResponse = (row: SubscriberRow, counted: { devices: number; unread: number }) =>
+  fieldsOf(Subscriber, { ...row, ...counted })

@@ -8,6 +8,7 @@ import { newId } from "../../src/core/ids"
 import { now, secondsFromNow } from "../../src/core/time"
 import { jobs } from "../../src/jobs/tables"
 import { keep } from "../../src/mailbox/mailbox"
+import { accept } from "../../src/messages/pipeline"
 import { messageFiles, messages } from "../../src/messages/tables"
 import {
   eraseRest,
@@ -26,6 +27,7 @@ import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 import { engine } from "../harness/store"
 import { linkTo } from "../harness/unsubscribed"
+import { addDevice, pushLetter } from "../push/pushes"
 
 const clock = movableClock()
 const service = await sharedService()
@@ -78,6 +80,14 @@ async function knownPerson(project: TestProject) {
     ...{ metadata: { ref: canary() }, headers: { "X-Ref": canary() } },
     attachments: [{ filename: `${canary()}.txt`, content: base64(`file ${canary()}`) }],
   }
+  const metadata = { owner: canary() }
+  const device = await addDevice(store, project_id, {
+    ...{ user_id: external_id, token: canary(), device_name: canary(), metadata },
+  })
+  const later = { scheduled_at: secondsFromNow(30 * 86_400) }
+  const ding = pushLetter(device, { account_id, subscriber_id: id, ...later }, { body: canary() })
+  await store.tx((tx) => accept(tx, [ding]))
+  await addDevice(store, project_id, { metadata: { email: address } })
   const sent = await project.call("POST", "/v1/emails", {
     body: given,
     headers: { "idempotency-key": "mail" },
@@ -172,9 +182,9 @@ describe("erase", () => {
         erased: true,
         receipt_id: expect.any(String),
         counts: {
-          ...{ messages: 2, captures: 2, inbound_emails: 1, events: expect.any(Number) },
+          ...{ messages: 3, captures: 2, inbound_emails: 1, events: expect.any(Number) },
           ...{ consents: chain.length, unsubscribes: 2, topics: 1, suppressions: 2 },
-          ...{ unsubscribe_links: 1, log_entries: expect.any(Number) },
+          ...{ devices: 1, unsubscribe_links: 1, log_entries: expect.any(Number) },
         },
         remains: expect.any(Array),
       },

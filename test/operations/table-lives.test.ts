@@ -89,6 +89,7 @@ const OVER_ROWS: Record<string, Record<string, unknown>> = {
   usage_days: { day: today() },
   message_days: { day: today() },
   inbox_days: { day: today() },
+  push_days: { day: today() },
   inbox_entries: { id: ids.message_id },
   inboxes: { id: ids.subscriber_id },
   quotas: { period: currentPeriod() },
