@@ -1,7 +1,7 @@
 import { Problems } from "../core/errors"
 import { millis, millisFrom } from "../core/time"
 import { devicesOf } from "../devices/find-device"
-import { isTestScope } from "../devices/scope"
+
 import { AUDIENCE_CHANNELS, type AudienceChannel, type ChosenPreferences } from "../lib/preferences"
 import {
   type AskingProject,
@@ -9,6 +9,7 @@ import {
   decideAll,
   type MessageQuery,
 } from "../messages/audience-decisions"
+import { isReached } from "../push/targets"
 import type { Reader } from "../store/store"
 import { type AudienceMember, audienceOf } from "../subscribers/audience"
 import { knownCategories, requireCategory } from "../subscribers/categories"
@@ -93,7 +94,7 @@ async function hasAddress(
 ): Promise<boolean> {
   if (channel !== "push") return channel === "in_app" || address !== null
   const theirs = await devicesOf(db, project_id, [subscriber?.external_id ?? ""])
-  return theirs.some(({ status, scope }) => status === "active" && !isTestScope(scope))
+  return theirs.some((device) => isReached(device, false))
 }
 
 /** When the next message leaves after the cap lets it through: quiet hours may hold it for longer. */

@@ -36,7 +36,7 @@ const { store, parts } = service
 const FORM = { "content-type": "application/x-www-form-urlencoded" }
 
 /** Words that nothing else has: what is left of one of them is found anywhere. */
-const canaries = Array.from({ length: 48 }, (_, at) => `canary${at}x${newId().slice(-12)}`)
+const canaries = Array.from({ length: 64 }, (_, at) => `canary${at}x${newId().slice(-12)}`)
 const taken = new Set<string>()
 
 function canary(): string {
