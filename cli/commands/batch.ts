@@ -29,6 +29,9 @@ interface Batch {
   route: OperationName
   /** Of the answer, for `--json`. */
   fields: readonly string[]
+  /** What the file lists, and what becomes of it; default: messages that are queued. */
+  list?: string
+  done?: string
   /** Besides the idempotency key. */
   headers?: (options: BatchOptions) => Record<string, string>
   /** The command to type next. */
@@ -42,13 +45,20 @@ const columns: Columns<BatchItem> = {
   WHY: ({ error }) => (error ? `${error.code}: ${error.message}` : ""),
 }
 
-/** Sends the messages of a file. Exit 8 when some of them were refused. */
+/** Sends what a file lists. Exit 8 when some of them were refused. */
 export const batchOf =
-  ({ route, fields, headers: headersOf, next }: Batch): Action<BatchOptions> =>
+  ({
+    route,
+    fields,
+    headers: headersOf,
+    next,
+    list = "messages",
+    done = "queued",
+  }: Batch): Action<BatchOptions> =>
   async (context, options, path = "") => {
     const { output } = context
     output.promises(output.form === "json" ? fields : ["index", "id", "status", "error"])
-    const body = { messages: messagesOf(await readText(path, "FILE"), path) }
+    const body = { [list]: itemsOf(await readText(path, "FILE"), path, list) }
     const headers = {
       ...headersOf?.(options),
       ...(options.idempotencyKey ? { "idempotency-key": options.idempotencyKey } : {}),
@@ -59,31 +69,32 @@ export const batchOf =
       for (const item of data.results)
         if (output.form === "ndjson" || item.id) await output.line(item, () => "")
     } else {
-      await output.record(data, () => summaryOf(data, context))
+      await output.record(data, () => summaryOf(data, done, context))
       await output.next(`belfry ${next(data)}`)
     }
     return data.failed > 0 ? exits.partly_failed : exits.done
   }
 
-function summaryOf(data: BatchAnswer, { paint, terminal }: Context): string {
+function summaryOf(data: BatchAnswer, done: string, { paint, terminal }: Context): string {
   const refused = data.results.filter(({ error }) => error)
   const rest = refused.length > 0 ? [table(refused, columns, terminal.width, paint)] : []
   const mark = data.failed > 0 ? paint.red("✗") : paint.green("✓")
-  const line = `${mark} ${data.succeeded} of ${data.total} queued  ${data.id ?? ""}`
+  const line = `${mark} ${data.succeeded} of ${data.total} ${done}  ${data.id ?? ""}`
   return [line.trimEnd(), ...rest].join("\n")
 }
 
-/** A JSON array, an object with `messages`, or one JSON object a line. */
-function messagesOf(text: string, path: string): unknown[] {
+/** A JSON array, an object with the list, or one JSON object a line. */
+function itemsOf(text: string, path: string, list: string): unknown[] {
   const whole = parsed(text)
   if (Array.isArray(whole)) return whole
   if (typeof whole === "object" && whole !== null) {
-    return "messages" in whole && Array.isArray(whole.messages) ? whole.messages : [whole]
+    const { [list]: items } = whole as Record<string, unknown>
+    return Array.isArray(items) ? items : [whole]
   }
   const lines = text.split("\n").filter((line) => line.trim() !== "")
   return lines.map((line, at) => {
-    const message = parsed(line)
-    if (message !== undefined) return message
+    const item = parsed(line)
+    if (item !== undefined) return item
     const where = `${path}: line ${at + 1} is not JSON.`
     throw new Failure(exits.invalid, "invalid_json", where, {
       hint: "give a JSON array, or one JSON object per line",

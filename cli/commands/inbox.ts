@@ -1,36 +1,21 @@
-import { metadata, variables } from "../lib/body-flags"
+import { buttons, metadata, variables } from "../lib/body-flags"
 import type { Action } from "../lib/context"
 import { usage } from "../lib/errors"
 import { flag, type OptionWords, type PlainOptions } from "../lib/field-flags"
 import { ANY_PERIOD } from "../lib/flags"
 import { type InboxFrame, InboxStream, type NamedInbox } from "../lib/inbox-stream"
 import { frameLine, inboxColumns, inboxText } from "../lib/inbox-text"
-import { parsedObject, readText } from "../lib/input"
+import { objectOrFile } from "../lib/input"
 import { limitOf } from "../lib/paging"
 import { deletes, own, type PlainFlags, row } from "../lib/resource"
 import { notifyLink } from "../lib/stream"
-
-/** `accept=Accept` or `accept=Accept=https://…`. A label has no `=`. */
-function actionOf(text: string, option: string) {
-  const [, key, label, url] = /^([^=]+)=([^=]+)(?:=(.+))?$/s.exec(text) ?? []
-  if (key === undefined || label === undefined)
-    throw usage(`${option}: "${text}" is not <key>=<label> or <key>=<label>=<url>`)
-  return { key, label, ...(url !== undefined && { url }) }
-}
-
-/** JSON, or a file of it behind an `@`. */
-const dataOf = async (text: string, option: string) =>
-  parsedObject(text.startsWith("@") ? await readText(text.slice(1), option) : text, option)
 
 const CONTENT: PlainFlags = {
   ...{ metadata, priority: "how urgent it is: low, normal, high or urgent" },
   body: "text of the message; line breaks stay",
   action_url: "where the message leads to: an http or https URL, or a path such as /invoices/7",
-  actions: flag<string[]>(
-    ["--action <action>", "button, as key=label or key=label=url; up to three", "several"],
-    (given, option) => given.map((one) => actionOf(one, option)),
-  ),
-  data: flag<string>(["--data <json>", "data for your app: a JSON object, or @file"], dataOf),
+  actions: buttons("key"),
+  data: flag<string>(["--data <json>", "data for your app: a JSON object, or @file"], objectOrFile),
   tags: flag(["--tag <tag>", "label of the message; may be repeated", "several"]),
   category: "kind of the message, which its recipient can unsubscribe from",
   expires_at: "when the message is removed: a time, or a span from now",

@@ -5,6 +5,7 @@ import type { Client } from "../lib/client"
 import type { Context } from "../lib/context"
 import { usage } from "../lib/errors"
 import { camel, flag, type OptionWords, type PlainOptions } from "../lib/field-flags"
+import { readText } from "../lib/input"
 import { listUpTo } from "../lib/paging"
 import { askHidden } from "../lib/prompts"
 import { deletes, type PlainFlags, row } from "../lib/resource"
@@ -59,8 +60,8 @@ interface ProviderFlag {
 }
 
 /** A flag for each field of any provider; one that several have is one flag, and what they mean alike is said once. */
-function flagsOf(part: "fields" | "settings"): ProviderFlag[] {
-  const all = providerForms.flatMap(({ name, [part]: fields = {} }) =>
+function flagsOf(part: "fields" | "settings", forms = providerForms): ProviderFlag[] {
+  const all = forms.flatMap(({ name, [part]: fields = {} }) =>
     Object.entries(fields).map(([field, form]) => ({ name, field, form })),
   )
   const by_flag = Map.groupBy(all, ({ name, field }) => flagOf(name, field))
@@ -74,8 +75,11 @@ function flagsOf(part: "fields" | "settings"): ProviderFlag[] {
   })
 }
 
-function accessOptions(): OptionWords[] {
-  const flags = flagsOf("fields").map(({ words }) => words)
+/** The flags of the credentials of some providers. */
+export function accessOptions(forms = providerForms): OptionWords[] {
+  const flags = flagsOf("fields", forms).map(({ words }) => words)
+  if (!forms.some(({ fields }) => Object.values(fields).some((field) => field.asked_with)))
+    return flags
   const stdin = "read the password or secret from stdin, one a line (default: ask for it)"
   return [...flags, ["--secret-stdin", stdin]]
 }
@@ -103,9 +107,11 @@ const formOf = (provider: string) => providerForms.find(({ name }) => name === p
 
 const kindOf = (provider: string) => `${formOf(provider)?.channel}_provider` as const
 
-async function credentialsOf(context: Context, provider: string, options: Access) {
+/** What these flags say, and what is asked for. Throws a usage error for a flag that the provider does not have. */
+export async function credentialsOf(context: Context, provider: string, options: Access) {
   const credentials: Record<string, unknown> = {}
-  const fields = Object.entries(formOf(provider)?.fields ?? {})
+  const { channel, fields: known = {} } = formOf(provider) ?? {}
+  const fields = Object.entries(known)
   const own = fields.map(([field]) => optionOf(provider, field))
   for (const [name, option] of ACCESS) {
     if (options[name] !== undefined && !own.includes(name))
@@ -113,10 +119,13 @@ async function credentialsOf(context: Context, provider: string, options: Access
   }
   let lines: string[] | undefined
   for (const [field, form] of fields) {
-    const text = options[optionOf(provider, field)]
-    if (typeof text === "string")
-      credentials[field] = valueFrom(text, flagOf(provider, field), form)
-    else if (form.asked_with && options[optionOf(provider, form.asked_with)] !== undefined) {
+    const [text, option] = [options[optionOf(provider, field)], flagOf(provider, field)]
+    if (typeof text === "string") {
+      // Keys of push services are files, which their consoles give.
+      const is_file = channel === "push" && text.startsWith("@")
+      const given = is_file ? await readText(text.slice(1), option) : text
+      credentials[field] = valueFrom(given, option, form)
+    } else if (form.asked_with && options[optionOf(provider, form.asked_with)] !== undefined) {
       const question = form.about.replace(/^./, (letter) => letter.toUpperCase())
       if (options.secretStdin) lines ??= (await Bun.stdin.text()).split(/\r?\n/)
       credentials[field] = lines ? secretIn(lines) : await askSecret(context, question)

@@ -17,6 +17,19 @@ export const variables = flag(
   pairs,
 )
 
+/** `accept=Accept` or `accept=Accept=https://…`. A label has no `=`. `name` is the field of what stands first. */
+export const buttons = (name: "id" | "key") =>
+  flag<string[]>(
+    ["--action <action>", `button, as ${name}=label or ${name}=label=url; up to three`, "several"],
+    (given, option) =>
+      given.map((text) => {
+        const [, first, label, url] = /^([^=]+)=([^=]+)(?:=(.+))?$/s.exec(text) ?? []
+        if (first !== undefined && label !== undefined)
+          return { [name]: first, label, ...(url !== undefined && { url }) }
+        throw usage(`${option}: "${text}" is not <${name}>=<label> or <${name}>=<label>=<url>`)
+      }),
+  )
+
 export const headers = flag(
   ["--header <header>", "extra header `Name: value`; may be repeated", "several"],
   (given: string[]) => Object.fromEntries(given.filter((one) => one !== "none").map(headerField)),

@@ -78,8 +78,17 @@ const PLACEHOLDERS: Readonly<Record<string, readonly string[]>> = {
   "<format>": ["signature"],
   "<hours>": ["overlap"],
   "<id>": [
-    ...["actor", "batch", "event-id", "external-id", "key", "request-id", "subscriber-id"],
-    ...["thread", "user"],
+    ...[
+      "actor",
+      "batch",
+      "device-id",
+      "event-id",
+      "external-id",
+      "key",
+      "request-id",
+      "subscriber-id",
+    ],
+    ...["thread", "user", "user-id"],
   ],
   "<label>": ["return-path", "tracking"],
   "<language>": ["locale"],
@@ -92,7 +101,7 @@ const PLACEHOLDERS: Readonly<Record<string, readonly string[]>> = {
   "<zone>": ["timezone"],
   ...{ "<domain>": ["domain"], "<path>": ["path"], "<selector>": ["selector"] },
   ...{ "<slug>": ["slug"], "<status>": ["status"], "<tag>": ["tag"] },
-  ...{ "<phone>": ["phone"], "<topic>": ["topic"] },
+  ...{ "<phone>": ["phone"], "<provider>": ["provider"], "<topic>": ["topic"] },
 }
 
 /** One idea has one wording in every command. */

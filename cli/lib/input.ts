@@ -147,6 +147,10 @@ export function parsedObject(text: string, option: string): Record<string, unkno
   throw usage(`${option}: ${text} is not a JSON object`)
 }
 
+/** One JSON object, or a file of it behind an `@`; `@-` is stdin. */
+export const objectOrFile = async (text: string, option: string) =>
+  parsedObject(text.startsWith("@") ? await readText(text.slice(1), option) : text, option)
+
 /** `on` or `off`, as an option of a setting takes it; undefined stays undefined. */
 export function onOff(text: string | undefined, option: string): boolean | undefined {
   if (text === undefined) return undefined

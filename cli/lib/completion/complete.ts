@@ -24,7 +24,7 @@ type Suggestion =
   | { is: "profiles" }
 
 /** Values of which the help text lists all there are. */
-const CHOICE = /<(status|format|mode|kind|category|window|role|form|direction)>/
+const CHOICE = /<(status|format|mode|kind|category|window|role|form|direction|platform|scope)>/
 
 const NOTHING: Suggestion = { is: "words", words: [] }
 
@@ -82,7 +82,7 @@ function valuesOf({ long, flags, description, parseArg }: Option): Suggestion {
   if (/<(file|dir)(\.\.\.)?>/.test(flags)) return { is: "files" }
   if (long === "--event") return { is: "event_types", families: parseArg?.name === "several" }
   if (long === "--profile") return { is: "profiles" }
-  if (long === "--scope") return wordChoices(...scopes)
+  if (long === "--scope" && parseArg?.name === "several") return wordChoices(...scopes)
   const switched = /<(\w+(?:\|\w+)+)>/.exec(flags)?.[1]
   if (switched !== undefined) return wordChoices(...switched.split("|"))
   return CHOICE.test(flags) ? wordChoices(...enumerated(description)) : NOTHING

@@ -14,6 +14,7 @@ import operations from "../../../docs/operations.md" with { type: "file" }
 import pages from "../../../docs/pages.md" with { type: "file" }
 import preferences from "../../../docs/preferences.md" with { type: "file" }
 import providers from "../../../docs/providers.md" with { type: "file" }
+import push from "../../../docs/push.md" with { type: "file" }
 import reputation from "../../../docs/reputation.md" with { type: "file" }
 import resend from "../../../docs/resend.md" with { type: "file" }
 import scheduling from "../../../docs/scheduling.md" with { type: "file" }
@@ -50,6 +51,7 @@ export const guides: Guide[] = [
   { name: "resend", short: "The resend client", file: resend },
   { name: "smtp", short: "Sending by SMTP", file: smtp },
   { name: "sms", short: "SMS", file: sms },
+  { name: "push", short: "Push", file: push },
   { name: "webhooks", short: "Webhooks", file: webhooks },
   { name: "inbound", short: "Receiving mail", file: inbound },
   { name: "subscribers", short: "Subscribers", file: subscribers },

@@ -39,7 +39,7 @@ export const apnsProvider: ProviderDescriptor<ApnsAccess, PushContext, OutgoingP
   about: "Apple Push Notification service",
   reports: "`sent` when Apple takes it, then `delivered` when the device acknowledges it",
   example:
-    '--key-id ABC123DEFG --team-id DEF123GHIJ --bundle-id com.example.app --private-key "$(cat AuthKey.p8)"',
+    "--key-id ABC123DEFG --team-id DEF123GHIJ --bundle-id com.example.app --private-key @AuthKey.p8",
   credentials: {
     key_id: { schema: AppleId, about: "id of the key for APNs" },
     team_id: { schema: AppleId, about: "id of the team in the developer account" },

@@ -29,7 +29,7 @@ export const fcmProvider: ProviderDescriptor<FcmAccess, PushContext, OutgoingPus
   channel: "push",
   about: "Firebase Cloud Messaging",
   reports: "`sent` when Google takes it, then `delivered` when the device acknowledges it",
-  example: '--service-account "$(cat service-account.json)"',
+  example: "--service-account @service-account.json",
   credentials: {
     service_account: {
       schema: t.Object(

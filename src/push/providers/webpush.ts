@@ -38,6 +38,7 @@ export const webpushProvider: ProviderDescriptor<WebPushAccess, PushContext, Out
     subject: {
       schema: t.String({ maxLength: 300, pattern: "^(mailto:[^\\s@]+@[^\\s@]+|https://[^\\s]+)$" }),
       about: "contact that push services get: mailto:ops@example.com, or an https address",
+      value: "text",
     },
     vapid_public_key: {
       schema: base64url(87),
