@@ -38,6 +38,7 @@ import { scriptRoutes } from "./pages/script-routes"
 import { absentPage } from "./pages/small-page"
 import { unsubscribeRoutes } from "./pages/unsubscribe-routes"
 import { type ProviderParts, providerRoutes } from "./providers/routes"
+import { ackRoutes } from "./push/ack-routes"
 import { type PushParts, pushRoutes } from "./push/routes"
 import { queueRoutes } from "./queue/routes"
 import { reputationRoutes } from "./reputation/routes"
@@ -125,6 +126,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...emailRoutes(parts),
     ...smsRoutes(parts),
     ...pushRoutes(parts),
+    ...ackRoutes(parts),
     ...deviceRoutes(parts),
     ...templateRoutes(parts),
     ...templateRenderRoutes(parts),

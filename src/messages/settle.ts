@@ -1,7 +1,7 @@
 import { and, eq, lte } from "drizzle-orm"
 import { now } from "../core/time"
 import { events } from "../events/tables"
-import { DEAD, HELD, OVER, READY, type Settled, type WorkColumns } from "../jobs/work-item"
+import { DEAD, HELD, LEASED, OVER, READY, type Settled, type WorkColumns } from "../jobs/work-item"
 import { keepReceipts } from "../providers/callbacks"
 import type { Outcome, RecipientOutcome } from "../providers/provider"
 import { short } from "../store/columns"
@@ -30,6 +30,7 @@ import {
   isScheduled,
   knowsStatus,
   type Message,
+  mayFollow,
   type StatusChange,
   type Tracked,
   tellsScheduled,
@@ -119,7 +120,8 @@ function changeByResult(one: Known): StatusTransition {
   const all = [outcome, ...outcome.others]
   const steps = all.flatMap((each) => stepsOf(message, each))
   const { unheard_at: run_at } = outcome
-  const waking = run_at !== undefined && after.state === OVER && { state: READY, run_at }
+  const is_sent = steps.some(({ status }) => status === "sent") // and not acknowledged meanwhile
+  const waking = run_at !== undefined && is_sent && { state: READY, run_at }
   return { before, asked_before: message.provider, steps, after: { ...after, ...waking } }
 }
 
@@ -141,15 +143,26 @@ export async function expireUnheard(tx: Tx, message_id: string): Promise<void> {
 
 const UNHEARD = "No device acknowledged the message in its time to live."
 
-/** The recipient's device has it. A message that ended another way stays as it is. Returns whether that was news. */
-export async function acknowledge(tx: Tx, message_id: string): Promise<boolean> {
+/**
+ * The recipient's device has it, from this provider. A message that ended another way stays as it is. A device may be
+ * faster than what tells of the attempt, or that may be lost: then the message was sent, too, and is tried no more.
+ * Returns whether that was news.
+ */
+export async function acknowledge(tx: Tx, message_id: string, provider: string): Promise<boolean> {
   const message = await load(tx, message_id)
-  if (message?.status !== "sent") return false
+  if (!message || !mayFollow(message.channel, "delivered", message.status)) return false
+  const types = isOpen(message.status) ? ["sent", "delivered"] : ["delivered"]
   const steps = message.recipients.map(({ email: address }): Step => {
-    const facts = [{ type: "delivered", address }]
-    return { address, status: "delivered", reason: null, facts }
+    const facts = types.map((type) => ({ type, address }))
+    return { address, status: "delivered", reason: null, facts, error: null }
   })
-  await changeAll(tx, [endedBy(message, steps)])
+  const { after, ...change } = endedBy(
+    { ...message, provider: message.provider ?? provider },
+    steps,
+  )
+  // An attempt that runs ends its own claim.
+  const work = message.state !== LEASED && after && { after }
+  await changeAll(tx, [{ ...change, asked_before: message.provider, ...work }])
   return true
 }
 

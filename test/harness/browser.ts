@@ -83,9 +83,16 @@ const FIREFOX_PREFS = {
   "datareporting.policy.dataSubmissionEnabled": false,
 }
 
+export interface BrowserOptions {
+  env?: Record<string, string>
+  /** Preferences of Firefox. */
+  prefs?: Record<string, unknown>
+}
+
 /** Starts a browser, which leaves nothing behind. */
 export async function startBrowser(
   program: "chromium-headless-shell" | "firefox-esr" = "chromium-headless-shell",
+  { env = {}, prefs = {} }: BrowserOptions = {},
 ): Promise<TestBrowser> {
   const executablePath = locate(program)
   if (!executablePath) throw new Error(`${program} is not installed`)
@@ -98,7 +105,7 @@ export async function startBrowser(
     // Through the pipe it ends with this process, and no port is open.
     ...(is_chromium
       ? { args: CHROMIUM_ARGS, pipe: true }
-      : { extraPrefsFirefox: FIREFOX_PREFS, args: [] }),
+      : { extraPrefsFirefox: { ...FIREFOX_PREFS, ...prefs }, args: [] }),
     timeout: NEVER_MS,
     protocolTimeout: NEVER_MS,
     handleSIGTERM: false,
@@ -110,6 +117,7 @@ export async function startBrowser(
       TMPDIR: home,
       LANG: "C.UTF-8",
       FONTCONFIG_FILE: fontSettings(home),
+      ...env,
     },
   })
   const open = (url: string, look: PageLookOptions = {}) => openPage(browser, url, look)

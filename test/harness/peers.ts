@@ -73,6 +73,7 @@ const modules = {
   authheaders: "python3-authheaders",
   nacl: "python3-nacl",
   websockets: "python3-websockets",
+  dbusmock: "python3-dbusmock",
 } as const
 
 /** Debian's own Python: the packages belong to no other. */

@@ -45,6 +45,7 @@ export const ROWS: Record<string, Row> = {
   "GET /inbox": plain,
   "GET /inbox.js": plain,
   "GET /sw.js": plain,
+  "POST /v1/push/{push_id}/ack": with_({ event: "opened" }),
   "GET /v1/health": plain,
   "GET /v1/openapi.json": plain,
 

@@ -4,6 +4,7 @@ import { millis, sleep } from "../../src/core/time"
 import { DeviceFates } from "../../src/devices/device-fates"
 import { devices } from "../../src/devices/tables"
 import { OVER } from "../../src/jobs/work-item"
+import { dayCounts } from "../../src/messages/day-counts"
 import { acknowledge } from "../../src/messages/settle"
 import { messages } from "../../src/messages/tables"
 import { isAckToken } from "../../src/push/ack-token"
@@ -33,11 +34,14 @@ async function pushOffice(...answers: PushAnswer[]) {
   const { project_id } = await addProject(store)
   const device = await addDevice(store, project_id, { user_id: "ann" })
   const handed: OutgoingPush[] = []
+  /** What happens while the provider is asked. */
+  const meanwhile = { act: async (_id: string): Promise<unknown> => undefined }
   const provider: PushSender = {
     name: "apns",
     schedule: pushSchedule,
     async send(push) {
       handed.push(push)
+      await meanwhile.act(push.message_id)
       return pushOutcome("apns", push, answers.shift() ?? { meaning: "sent", said: null })
     },
     close: async () => {},
@@ -51,7 +55,7 @@ async function pushOffice(...answers: PushAnswer[]) {
   }
   return {
     ...office,
-    ...{ device, handed, row },
+    ...{ device, handed, meanwhile, row },
     async deviceNow() {
       const rows = await store.read.select().from(devices).where(eq(devices.id, device.id))
       return rows[0]
@@ -91,8 +95,8 @@ test("what nobody acknowledged in its time to live expires, and at least a minut
   if (!unheard || !heard || !unlimited) throw new Error("three messages were accepted")
   for (const id of [unheard, heard, unlimited])
     await office.runUntil(id, ({ status, owner }) => status === "sent" && owner === null)
-  expect(await store.tx((tx) => acknowledge(tx, heard))).toBeTrue()
-  expect(await store.tx((tx) => acknowledge(tx, heard))).toBeFalse()
+  expect(await store.tx((tx) => acknowledge(tx, heard, "apns"))).toBeTrue()
+  expect(await store.tx((tx) => acknowledge(tx, heard, "apns"))).toBeFalse()
   expect(await office.row(heard)).toMatchObject({ status: "delivered", state: OVER })
   clock.advance({ seconds: 59 })
   expect(Date.parse((await office.row(unheard)).run_at)).toBeGreaterThan(millis())
@@ -102,7 +106,30 @@ test("what nobody acknowledged in its time to live expires, and at least a minut
   const told = await office.story(unheard)
   expect(told.map((line) => line.split(" ")[0])).toEqual(["push.sent", "push.expired"])
   expect(await office.row(unlimited)).toMatchObject({ status: "sent", state: OVER })
-  expect(await store.tx((tx) => acknowledge(tx, unheard))).toBeFalse()
+  expect(await store.tx((tx) => acknowledge(tx, unheard, "apns"))).toBeFalse()
+})
+
+test("a device that is faster than its provider's answer ends the message, whatever the answer is", async () => {
+  const lost: PushAnswer = { meaning: "unreachable", said: "The connection broke." }
+  const sent: PushAnswer = { meaning: "sent", said: null, provider_message_id: "p-1" }
+  for (const answer of [sent, lost]) {
+    await using office = await pushOffice(answer)
+    const { device, store, meanwhile, handed } = office
+    meanwhile.act = (id) => store.tx((tx) => acknowledge(tx, id, "apns"))
+    const id = await office.accept(pushLetter(device, {}, { ttl_seconds: 600 }))
+    await office.runUntil(id, ({ status, state }) => status === "delivered" && state === OVER)
+    clock.advance({ seconds: 700 })
+    const ended = await office.runUntil(id, ({ state }) => state === OVER)
+    expect(ended).toMatchObject({ status: "delivered", provider: "apns" })
+    expect(handed).toHaveLength(1)
+    const story = await office.story(id)
+    expect(story.map((line) => line.split(" ")[0])).toEqual(["push.sent", "push.delivered"])
+    const counts = await dayCounts(store.read, {
+      ...{ project_id: device.project_id, channel: "push", from: "2000-01-01" },
+    })
+    const left = counts.filter((one) => one.messages !== 0)
+    expect(left).toMatchObject([{ status: "delivered", provider: "apns ios ", messages: 1 }])
+  }
 })
 
 test("attempts follow the table, and the last one fails with its code", async () => {

@@ -40,14 +40,18 @@ self.addEventListener("notificationclick", (event) => {
   const { notification, action } = event
   const data = shownData(notification)
   if (!data) return
+  ended.add(data.push_id)
   notification.close()
   const link = data._ack[action] ?? data._ack[""] ?? "/"
   event.waitUntil(Promise.allSettled([openPage(link), acknowledge(data, "opened")]))
 })
 
+/** Clicked, or replaced. Firefox tells of these, too, that they were closed. */
+const ended = new Set<string>()
+
 self.addEventListener("notificationclose", (event) => {
   const data = shownData(event.notification)
-  if (data) event.waitUntil(acknowledge(data, "dismissed"))
+  if (data && !ended.has(data.push_id)) event.waitUntil(acknowledge(data, "dismissed"))
 })
 
 self.addEventListener("pushsubscriptionchange", (event) => event.waitUntil(renew()))
@@ -71,6 +75,9 @@ async function show({ notification }: PushPayload) {
   const { actions = [], data } = options
   const links = actions.map((one) => [one.action, one.navigate])
   const _ack = Object.fromEntries([["", navigate], ...links])
+  const { tag } = options
+  for (const { data: before } of tag ? await self.registration.getNotifications({ tag }) : [])
+    ended.add(before?.push_id)
   await self.registration.showNotification(title ?? "", { ...options, data: { ...data, _ack } })
 }
 
