@@ -3,6 +3,7 @@ import { auditRoutes } from "./audit-log/routes"
 import { PROVIDERS, PUBLISH_KITS } from "./channels"
 import { consentRoutes } from "./consents/routes"
 import type { Workers } from "./core/workers"
+import type { DeviceFates } from "./devices/device-fates"
 import { deviceRoutes } from "./devices/routes"
 import { type DomainParts, domainRoutes } from "./domains/routes"
 import { checkRoutes } from "./emails/check-routes"
@@ -96,6 +97,7 @@ export interface AppParts
   sessions: Sessions
   requests: RequestLog
   hits: Hits
+  device_fates: DeviceFates
   inbox_tokens: InboxTokens
 }
 

@@ -131,6 +131,7 @@ export async function compose(
     template_uses: noUses,
     requests: new RequestLog({ store, hasRoom }),
     hits: new Hits({ store, secrets, hasRoom }),
+    device_fates: pushes.fates,
     watching: new MessageWatchers(store, (tell) => watch(store.read, tell)),
     webhooks: hooks.parts,
     intake: new SendBatcher(store),
@@ -187,8 +188,9 @@ async function startAround(
   { store, parts, pauses, node, nightly }: AroundLoops,
   undo: (() => unknown)[],
 ): Promise<void> {
-  const { meter, requests, hits, watching, inbox_hub } = parts
-  undo.push(() => Promise.all([meter.flush(), requests.flush(), hits.flush()]))
+  const { meter, requests, hits, device_fates, watching, inbox_hub } = parts
+  const behind = [meter, requests, hits, device_fates]
+  undo.push(() => Promise.all(behind.map((one) => one.flush())))
   undo.push(watching.start(), inbox_hub.start(), assessAfterTrouble(store), nightly.stop)
   nightly.begin()
   await pauses.load()

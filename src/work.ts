@@ -3,6 +3,7 @@ import type { Blobs } from "./core/blobs"
 import type { Settings } from "./core/config"
 import type { Disk } from "./core/disk"
 import type { Secrets } from "./core/secrets"
+import type { DeviceFates } from "./devices/device-fates"
 import { type CheckParts, runCheck } from "./domains/check-job"
 import { domainCheck } from "./domains/check-schedule"
 import { domainRemoved } from "./domains/domains"
@@ -166,6 +167,7 @@ interface RecurringParts {
   inbox_hub: InboxHub
   requests: RequestLog
   hits: Hits
+  device_fates: DeviceFates
   meter: Meter
   nightly: NightlyCheck
 }
@@ -176,7 +178,7 @@ const MINUTE = 60 * SECOND
 /** Everything that comes again and again in a running server. Nothing else has a timer of its own. */
 export function recurringWork(parts: RecurringParts): EveryRow[] {
   const { store, settings, secrets, node, queues, watching, requests, hits, meter } = parts
-  const { disk, nightly, inbox_hub } = parts
+  const { disk, nightly, inbox_hub, device_fates } = parts
   const own = (name: string, every_ms: number, run: EveryRow["run"]): EveryRow => ({
     ...{ name, every_ms, run },
     by: "node",
@@ -200,6 +202,7 @@ export function recurringWork(parts: RecurringParts): EveryRow[] {
     own("paused queues", SECOND, () => queues.follow()),
     own("request log", SECOND / 2, requests.writeRipe),
     own("openings and clicks", SECOND / 2, hits.writeRipe),
+    own("results of devices", SECOND, device_fates.writeRipe),
     own("counted requests", 5 * SECOND, meter.flush),
     own("database mark", MINUTE, () => raiseMark(store, settings.data_dir)),
     own("nightly check", MINUTE, nightly.look),

@@ -1,8 +1,10 @@
+import type { Secrets } from "../core/secrets"
 import { Deleted, deleted } from "../http/field-schemas"
 import { keepAnswer, refuseAnswered } from "../http/idempotency"
 import { type ListParts, listPage } from "../http/page"
 import { type AnyRoute, type Call, type Method, projectRow, route } from "../http/route"
 import type { ProviderEnvironment } from "../providers/provider"
+import { ensureWebPush } from "../push/vapid"
 import type { Tx } from "../store/store"
 import { actorOf, type DeviceActor } from "./device-actor"
 import { readDevices, registerAll } from "./device-batch"
@@ -20,6 +22,7 @@ import * as schemas from "./schemas"
 import type { DeviceRow } from "./tables"
 
 interface DeviceParts extends ListParts {
+  secrets: Secrets
   providers: Pick<ProviderEnvironment, "allow_private">
 }
 
@@ -63,10 +66,13 @@ const registerRoute = (parts: DeviceParts): AnyRoute =>
     handle: (call) => register(parts, call),
   })
 
-async function register({ store, providers }: DeviceParts, call: Call<NewDevice>) {
+async function register({ store, secrets, providers }: DeviceParts, call: Call<NewDevice>) {
   const { caller, body, claim } = call
   requireUser(caller, body)
-  if (body.provider === "webpush") await requirePublic(body.token, providers.allow_private)
+  if (body.provider === "webpush") {
+    await requirePublic(body.token, providers.allow_private)
+    await ensureWebPush(store, secrets, caller)
+  }
   return store.tx(async (tx) => {
     const { row, is_new } = await devices.register(tx, await actorOf(tx, caller), body)
     const answer = { data: await shown(tx, caller, row), status: is_new ? 201 : 200 }
@@ -78,7 +84,7 @@ async function register({ store, providers }: DeviceParts, call: Call<NewDevice>
 const BATCH_BYTES = 8_388_608
 const BATCH_KEYS = 50_000
 
-const batchRoute = ({ store, providers }: DeviceParts): AnyRoute =>
+const batchRoute = ({ store, secrets, providers }: DeviceParts): AnyRoute =>
   route({
     ...projectRow("POST", `${ALL}/batch`, "push:write"),
     summary: "Register up to 1,000 devices",
@@ -93,6 +99,9 @@ const batchRoute = ({ store, providers }: DeviceParts): AnyRoute =>
     handle: async ({ caller, body, claim }) => {
       await refuseAnswered(store.read, claim)
       const actor = await store.tx((tx) => actorOf(tx, caller))
+      if (body.given.some(({ item }) => item.provider === "webpush")) {
+        await ensureWebPush(store, secrets, caller)
+      }
       const answer = { data: await registerAll(store, actor, body, providers.allow_private) }
       await store.tx((tx) => keepAnswer(tx, claim, answer))
       return answer

@@ -13,6 +13,7 @@ import type { PushEnvelope } from "../messages/tables"
 import { NO_REPLY, type Outcome, type RecipientOutcome } from "../providers/provider"
 import { gathered } from "../store/batcher"
 import type { Reader, Store } from "../store/store"
+import { heirsIncluded } from "../subscribers/audience"
 import { ackToken } from "./ack-token"
 import { type PushSender, pushOutcome, pushSchedule } from "./providers/provider"
 import { LONGEST_TTL_SECONDS, type PushContent } from "./push-content"
@@ -71,7 +72,8 @@ async function attempt(
     return alone({ ...nothing(address), status: "expired", code: "expired", text: OVER })
   const device = await deviceNow(store.read, device_id)
   if (!device) return alone({ ...nothing(address), ...UNREGISTERED, text: GONE })
-  const obstacle = obstacleOf(device, service)
+  const is_moved = await belongsToAnother(store.read, message, device)
+  const obstacle = is_moved ? MOVED : obstacleOf(device, service)
   if (obstacle) return alone({ ...nothing(address), ...UNREGISTERED, text: obstacle })
   const to = [address]
   const answer = sandbox
@@ -83,6 +85,8 @@ async function attempt(
         badge: await badgeFor(store.read, message, content),
       })
   if (answer.gone) await fates.gone(device, answer.code ?? "", answer.gone.since)
+  if (answer.status === "failed") fates.failed(device)
+  else if (answer.status === "sent" && !sandbox) fates.succeeded(device)
   return { ...answer, ...timesOf(message, answer) }
 }
 
@@ -90,6 +94,7 @@ const OVER = "The time to live was over before a provider took the message."
 const GONE = "The device was removed."
 const DISABLED = "The device is disabled."
 const EXPIRED = "The device is expired: its provider does not know it any more."
+const MOVED = "The device belongs to another person by now, or to nobody."
 const CHANGED = "The device has another provider by now."
 const SANDBOX = "The project is in the sandbox, so nothing was sent."
 const UNREGISTERED = { code: "unregistered", reason: "unregistered" } as const
@@ -97,6 +102,15 @@ const UNREGISTERED = { code: "unregistered", reason: "unregistered" } as const
 function obstacleOf(device: DeviceRow, service: string): string | undefined {
   if (device.status !== "active") return device.status === "disabled" ? DISABLED : EXPIRED
   return device.provider === service ? undefined : CHANGED
+}
+
+/** Nobody reads what was meant for the person before. After a merge the device belongs to the heir. */
+async function belongsToAnother(db: Reader, message: Message, { user_id }: DeviceRow) {
+  const { project_id, subscriber_id } = message
+  if (message.user_id === null || message.user_id === user_id) return false
+  if (subscriber_id === null) return true
+  const heirs = await heirsIncluded(db, project_id, [subscriber_id])
+  return heirs.get(subscriber_id)?.external_id !== user_id
 }
 
 const envelopeOf = ({ id, envelope }: Message): PushEnvelope => {

@@ -2,7 +2,7 @@ import { createECDH, randomBytes } from "node:crypto"
 import type { Reply } from "../harness/client"
 
 /** What a browser gives of a subscription. */
-export function subscription(endpoint = "https://203.0.113.9/push/1") {
+export function subscription(endpoint = "https://93.184.216.34/push/1") {
   const pair = createECDH("prime256v1")
   return {
     endpoint,

@@ -12,6 +12,7 @@ import {
   bearer,
   CLOSED,
   INBOX,
+  OPEN,
   PEOPLE,
   SHARED,
   subscriberApp,
@@ -113,6 +114,30 @@ describe("a page of another origin", () => {
     await project.call("PATCH", "/v1/settings", { body: { allowed_origins: [OURS] } })
     expect((await app.get(INBOX, from(EVIL, bearer(token)))).status).toBe(403)
   })
+})
+
+test("a row of every origin lets in anybody, and knows a subscriber by the token", async () => {
+  const { token, subscriber_id, project } = await listed()
+  for (const headers of [{}, from(EVIL), from("null")]) {
+    const open = await app.get(OPEN, headers)
+    expect([open.status, open.body.data.kind, allowed(open)]).toEqual([200, "none", "*"])
+    expect(open.headers.get("access-control-allow-credentials")).toBeNull()
+    const known = await app.get(OPEN, { ...headers, ...bearer(token) })
+    expect([known.body.data.subscriber_id, allowed(known)]).toEqual([subscriber_id, "*"])
+  }
+  for (const [headers, status] of [
+    [bearer("a.b.c"), 401],
+    [{ authorization: "Basic eDp5" }, 401],
+    [bearer(project.key), 403],
+    [{ "x-api-key": project.key }, 403],
+  ] as const) {
+    const refused = await app.get(OPEN, from(EVIL, headers))
+    expect([refused.status, allowed(refused)]).toEqual([status, "*"])
+  }
+  const asked = from(EVIL, { "access-control-request-method": "GET" })
+  const preflight = await app.call("OPTIONS", OPEN, { headers: asked })
+  expect([preflight.status, allowed(preflight)]).toEqual([200, "*"])
+  expect(preflight.headers.get("access-control-allow-headers")).toContain("Authorization")
 })
 
 test("a request without an origin passes, and hears nothing of CORS", async () => {

@@ -20,6 +20,9 @@ export const UNSCOPED = "/v1/test-unscoped"
 /** Every person that signed in. */
 export const PEOPLE = "/v1/test-people"
 
+/** Anybody, and subscribers, from the pages of every origin. */
+export const OPEN = "/v1/test-open"
+
 const base = { status: [200] as [number], summary: "For tests" }
 
 const whose = ({ caller, body }: Call<unknown>) => ({
@@ -66,6 +69,16 @@ const rows = (store: Store): AnyRoute[] => [
     path: SHARED,
     callers: ["key", "console"],
     scope: "inbox:send",
+    response: t.Unknown(),
+    handle: (call) => ({ data: whose(call) }),
+  }),
+  route({
+    ...base,
+    method: "GET",
+    path: OPEN,
+    callers: ["app", "subscriber", "none"],
+    scope: "-",
+    any_origin: true,
     response: t.Unknown(),
     handle: (call) => ({ data: whose(call) }),
   }),
