@@ -28,6 +28,7 @@ import { inboxSocketRoutes } from "./inbox/socket-routes"
 import { subscriberInboxRoutes } from "./inbox/subscriber-routes"
 import { inboxTokenRoutes } from "./inbox/token-routes"
 import { longJobRoutes, type QueueControlParts, queueControlRoutes } from "./jobs/routes"
+import { byChannel } from "./lib/preferences"
 import { type MailboxParts, mailboxRoutes } from "./mailbox/routes"
 import { scheduledRoutes } from "./messages/scheduled-routes"
 import { type BackupRouteParts, backupRoutes } from "./operations/backup/backup-routes"
@@ -101,9 +102,7 @@ export interface AppParts
   inbox_tokens: InboxTokens
 }
 
-const PUBLISH_CONTENTS = Object.fromEntries(
-  Object.entries(PUBLISH_KITS).map(([channel, { content }]) => [channel, content]),
-)
+const PUBLISH_CONTENTS = byChannel((channel) => PUBLISH_KITS[channel].content)
 
 /** Every route there is. */
 export function routeTable(parts: AppParts): AnyRoute[] {

@@ -15,9 +15,11 @@ import type { ChannelPlanner, PublishContent } from "./messages/planner"
 import type { ChannelName } from "./messages/tables"
 import type { ProviderDescriptor } from "./providers/provider"
 import { type PushChannelParts, pushChannel } from "./push/channel"
+import type { PushRules } from "./push/prepare"
 import { apnsProvider } from "./push/providers/apns"
 import { fcmProvider } from "./push/providers/fcm"
 import { webpushProvider } from "./push/providers/webpush"
+import { pushContent, pushPlanner } from "./push/push-planner"
 import { type SmsChannelParts, smsChannel } from "./sms/channel"
 import type { SmsRules } from "./sms/prepare"
 import { httpProvider } from "./sms/providers/http"
@@ -54,8 +56,10 @@ const sms: ChannelKit<SmsChannelParts, SmsRules> = {
   providers: [logProvider, twilioProvider, vonageProvider, plivoProvider, httpProvider],
 }
 
-const push: Omit<ChannelKit<PushChannelParts, never>, keyof PublishKit<never>> = {
+const push: ChannelKit<PushChannelParts, PushRules> = {
   open: pushChannel,
+  content: pushContent,
+  planner: pushPlanner,
   providers: [apnsProvider, fcmProvider, webpushProvider],
 }
 
@@ -67,7 +71,7 @@ onRemoval(leave)
 export const KITS = { email, sms, push } satisfies Partial<Record<ChannelName, object>>
 
 /** Every channel that is built: of the inbox, nothing is left to send. */
-export const PUBLISH_KITS = { email, sms, in_app }
+export const PUBLISH_KITS = { email, sms, push, in_app }
 
 /** What delivers the messages of each channel. None can be accepted for one that is not built. */
 export const channelTable = (

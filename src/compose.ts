@@ -168,6 +168,7 @@ const wireChannels = (
   planners: {
     email: PUBLISH_KITS.email.planner(email.rules),
     sms: PUBLISH_KITS.sms.planner(texts.rules),
+    push: PUBLISH_KITS.push.planner(texts.rules),
     in_app: PUBLISH_KITS.in_app.planner(texts.rules),
   },
 })

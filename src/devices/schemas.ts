@@ -177,7 +177,9 @@ export const RemovedDevices = t.Object(
 
 export const deviceQuery = pageQuery({
   user_id: optionalText({ maxLength: LONGEST_EXTERNAL_ID, description: "Only of this user." }),
-  platform: t.Optional(oneOf(...PLATFORMS)),
+  platform: t.Optional(word(PLATFORMS, "Only devices of this platform.")),
   status: t.Optional(oneOf(...DEVICE_STATUSES)),
-  scope: t.Optional(oneOf("project", "application", "environment")),
+  scope: t.Optional(
+    word(["project", "application", "environment"], "Only devices of scopes of this type."),
+  ),
 })

@@ -214,7 +214,10 @@ async function plannedIn(
     const planned = chunk.plan(caller, member, decision)
     return typeof planned === "string"
       ? planned
-      : planned.map((message) => ({ message, allowance, share }))
+      : planned.map((message) => ({
+          ...{ message, allowance, share },
+          send: message.batch_id ?? undefined,
+        }))
   })
 }
 

@@ -19,15 +19,11 @@ const MOST_EXCLUDED = 1000
 const LONGEST_NAME = 255
 const LONGEST_TEMPLATE_NAME = 100
 
-/** What the channels that are built take. A publish to another one is refused. */
-export type PublishContents = Partial<Record<AudienceChannel, PublishContent>>
+/** What each channel takes. */
+export type PublishContents = Record<AudienceChannel, PublishContent>
 
 const contentsOf = (contents: PublishContents) =>
-  byChannel((channel): TOptional<TUnknown> => {
-    const description = `What the channel ${channel} says.`
-    const other = t.Record(t.String(), t.Unknown(), { description })
-    return t.Optional(contents[channel]?.schema ?? other) as TOptional<TUnknown>
-  })
+  byChannel((channel) => t.Optional(contents[channel].schema) as TOptional<TUnknown>)
 
 const words = (options: StringOptions) => t.Optional(orNull(t.String(options)))
 
@@ -108,7 +104,7 @@ export function readPublish(
 ): PublishInput {
   const channels = [...new Set(given.channels)]
   const template = given.template_id ?? null
-  requireContent(contents, given, channels, problems)
+  requireContent(given, channels, problems)
   const scheduled_at = readScheduledAt(given.scheduled_at, "scheduled_at", problems)
   const expires_at = readExpiry(given.expires_at, scheduled_at, problems)
   const dedupe_key = given.dedupe_key ?? null
@@ -127,23 +123,13 @@ export function readPublish(
   }
 }
 
-function requireContent(
-  contents: PublishContents,
-  given: Input,
-  channels: AudienceChannel[],
-  problems: Problems,
-): void {
-  const absent = channels.find((channel) => !contents[channel])
-  if (absent) {
-    const message = `The channel ${absent} is not available on this server. Leave it out.`
-    problems.add("channels", "not_available", message)
-  }
+function requireContent(given: Input, channels: AudienceChannel[], problems: Problems): void {
   if (given.template_id != null && given.content !== undefined) {
     problems.add("content", "invalid", "Give either template_id or content.")
   }
   if (given.template_id != null) return
   for (const channel of channels) {
-    if (!contents[channel] || given.content?.[channel] !== undefined) continue
+    if (given.content?.[channel] !== undefined) continue
     const message = `The channel ${channel} needs content. Give content.${channel} or template_id.`
     problems.add(`content.${channel}`, "required", message)
   }
@@ -158,7 +144,7 @@ function readContents(
   if (!content) return null
   const read = channels.flatMap((channel) => {
     const given = content[channel]
-    return given === undefined ? [] : [[channel, contents[channel]?.read(given, problems)]]
+    return given === undefined ? [] : [[channel, contents[channel].read(given, problems)]]
   })
   return Object.fromEntries(read)
 }

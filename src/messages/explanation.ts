@@ -14,7 +14,7 @@ import { DELETED, QUIET_HOURS, REASONS } from "./decided"
 import { serviceOf } from "./message-envelope"
 import { asTheyStand, type MessageView } from "./message-list"
 import { CANCELLED } from "./settle"
-import { isOpen, type Message } from "./status-changes"
+import { isOpen, type Message, unitOf } from "./status-changes"
 import { attempts } from "./tables"
 
 /** `none`: the stage had nothing to do. */
@@ -129,9 +129,10 @@ function source({ message: { fan_out_id, envelope } }: MessageFacts): ExplainedS
   return [["publish", "pass", `It is one message of the publish ${fan_out_id}${topic}.`]]
 }
 
-function quota({ message: { sandbox, units, recipients } }: MessageFacts): ExplainedStep[] {
+function quota({ message }: MessageFacts): ExplainedStep[] {
+  const { sandbox, channel, units, recipients } = message
   if (sandbox) return [["sandbox", "none", "Messages from the sandbox use no quota."]]
-  const [count, unit] = units === null ? [recipients.length, "recipient"] : [units, "segment"]
+  const [count, unit] = [units ?? recipients.length, unitOf(channel)]
   return [
     ["counted", "pass", `It used ${count} ${unit}${count === 1 ? "" : "s"} of the month's quota.`],
   ]

@@ -84,6 +84,7 @@ export interface MessageListFilter {
   template_id?: string | undefined
   /** With those that were merged into the subscriber. */
   subscriber_ids?: string[] | undefined
+  user_id?: string | undefined
   category?: string | undefined
   /** Without those that came in. */
   is_sent?: true | undefined
@@ -117,7 +118,7 @@ function placeOf(
   { project_id, channel }: ChannelScope,
   filter: MessageListFilter,
 ): MessagePlace {
-  const { to, subscriber_ids = [], template_id, tag, status } = filter
+  const { to, subscriber_ids = [], user_id, template_id, tag, status } = filter
   const of_channel = eq(messages.channel, channel)
   const within = idsBetween(messages.id, filter)
   const along = (...indexed: (SQL | undefined)[]): IdSource => ({
@@ -136,6 +137,7 @@ function placeOf(
   }
   if (to !== undefined) return by("to", eq(messages.address, to))
   if (subscriber_ids.length === 1) return by("subscriber_ids", ofSubscribers(subscriber_ids))
+  if (user_id !== undefined) return by("user_id", ofUser(user_id))
   if (template_id !== undefined) return by("template_id", ofTemplate(template_id))
   if (tag !== undefined) {
     return { along: taggedWith(project_id, tag, filter), filter: rest({ tag: undefined }) }
@@ -163,6 +165,7 @@ function conditionsOf(db: Reader, project_id: string, filter: MessageListFilter)
     subject === undefined ? undefined : contains(subject),
     stream && eq(messages.stream, stream),
     batch_id === undefined ? undefined : isAskedId(messages.batch_id, batch_id),
+    filter.user_id === undefined ? undefined : ofUser(filter.user_id),
     filter.template_id === undefined ? undefined : ofTemplate(filter.template_id),
     filter.subscriber_ids === undefined ? undefined : ofSubscribers(filter.subscriber_ids),
     filter.category === undefined ? undefined : eq(messages.category, filter.category),
@@ -174,6 +177,8 @@ function conditionsOf(db: Reader, project_id: string, filter: MessageListFilter)
 /** As text of its own, the condition lets both engines take the partial index. */
 const ofTemplate = (id: string) =>
   and(isAskedId(messages.template_id, id), isNotNull(messages.template_id))
+
+const ofUser = (user_id: string) => and(eq(messages.user_id, user_id), isNotNull(messages.user_id))
 
 const ofSubscribers = (ids: string[]) =>
   and(

@@ -189,6 +189,8 @@ interface ChannelTable {
   queued_told: "at_accept" | "at_release"
   /** Its messages are counted by day, for statistics: by their provider, or also by their kind and their failure. */
   counted_by_day?: "by_provider" | "by_kind"
+  /** What one unit of its quota is. */
+  unit: string
   /** The messages of one batch are one send, which the frequency cap counts once. */
   one_send?: true
   /** A content stays as long as its message, which shows it wherever it is read. */
@@ -220,6 +222,7 @@ const CHANNELS: Record<ChannelName, ChannelTable> = {
       complained: { rank: 6 },
     },
     queued_told: "at_release",
+    unit: "recipient",
     bounces_count: true,
     tells_late: true,
   },
@@ -233,6 +236,7 @@ const CHANNELS: Record<ChannelName, ChannelTable> = {
       cancelled: { rank: 3, from: ["queued"] },
     },
     queued_told: "at_release",
+    unit: "device",
     counted_by_day: "by_kind",
     one_send: true,
   },
@@ -247,12 +251,14 @@ const CHANNELS: Record<ChannelName, ChannelTable> = {
       received: { rank: 4, from: [] },
     },
     queued_told: "at_accept",
+    unit: "segment",
     counted_by_day: "by_provider",
   },
   in_app: {
     prefix: "inbox",
     statuses: { queued: { rank: 0 }, delivered: { rank: 1 } },
     queued_told: "at_release",
+    unit: "message",
     keeps_contents: true,
   },
 }
@@ -310,6 +316,8 @@ export const countsByDay = (channel: ChannelName): boolean =>
 
 export const countsByKind = (channel: ChannelName): boolean =>
   CHANNELS[channel].counted_by_day === "by_kind"
+
+export const unitOf = (channel: ChannelName): string => CHANNELS[channel].unit
 
 export const isOneSend = (channel: ChannelName): boolean => CHANNELS[channel].one_send === true
 

@@ -1,4 +1,4 @@
-import { and, eq } from "drizzle-orm"
+import { and, desc, eq } from "drizzle-orm"
 import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
 import type { JobKind } from "../jobs/jobs"
@@ -110,8 +110,21 @@ export async function isFirst(tx: Tx, receipt: typeof providerReceipts.$inferIns
   return fresh.size > 0
 }
 
-/** The provider's own id of a message, by its receipt. */
-export const receiptId = ({
+/** The provider's own id of a message, by the last one that took it. */
+export async function lastReceiptId(
+  db: Reader,
+  project: string,
+  id: string,
+): Promise<string | null> {
+  const { provider_message_id, message_id, project_id, created_at } = providerReceipts
+  const rows = db.select({ provider_message_id }).from(providerReceipts)
+  const ours = rows.where(and(eq(message_id, id), eq(project_id, project)))
+  const [row] = await ours.orderBy(desc(created_at)).limit(1)
+  return row ? receiptId(row) : null
+}
+
+/** By its receipt. */
+const receiptId = ({
   provider_message_id: id,
 }: Pick<typeof providerReceipts.$inferSelect, "provider_message_id">): string =>
   id.startsWith(RECEIVED) ? id.slice(RECEIVED.length) : id

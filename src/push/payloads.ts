@@ -1,12 +1,17 @@
 import { invalid } from "../core/errors"
 import { newId } from "../core/ids"
 import type { PushProvider } from "../devices/tables"
-import { type BuiltFrom, dataOf, MOST_PAYLOAD_BYTES, type PushContent } from "./push-content"
+import { apnsPayload } from "./providers/apns"
+import { fcmPayload } from "./providers/fcm"
+import { webPushPayload } from "./providers/webpush"
+import { type BuiltFrom, MOST_PAYLOAD_BYTES, type PushContent } from "./push-content"
 
 /** What is built for a provider, as it is counted. */
-const BUILDERS: Partial<Record<PushProvider, (built: BuiltFrom) => string>> = {}
-
-const usual = (built: BuiltFrom) => JSON.stringify({ ...built.content, data: dataOf(built) })
+const BUILDERS: Record<PushProvider, (built: BuiltFrom) => string> = {
+  apns: apnsPayload,
+  fcm: fcmPayload,
+  webpush: webPushPayload,
+}
 
 /** As long as that of each message. */
 const ANY_TOKEN = "x".repeat(22)
@@ -28,7 +33,7 @@ export function tooLargeFor(
   const badge = content.badge === "unread" ? MOST_UNREAD : (content.badge ?? null)
   const built = { push_id: newId(), ack_token: ANY_TOKEN, content, badge }
   for (const provider of new Set(providers)) {
-    const size = Buffer.byteLength((BUILDERS[provider] ?? usual)(built))
+    const size = Buffer.byteLength(BUILDERS[provider](built))
     if (size > MOST_PAYLOAD_BYTES) return { size, most: MOST_PAYLOAD_BYTES, provider }
   }
   return undefined

@@ -72,7 +72,7 @@ async function requireConfigured(db: Reader, project_id: string, devices: Device
   return fail("push_not_configured", NOT_CONFIGURED, { channel: "push", providers })
 }
 
-const NOT_CONFIGURED =
+export const NOT_CONFIGURED =
   "The project has no credentials for the provider of these devices. Set them with `belfry push config set`."
 
 /** Whether a provider takes what is for the device. In the sandbox, nothing is asked. */
@@ -134,7 +134,7 @@ export function newPush(device: DeviceRow, push: NewPush): NewMessage {
     thread_id: null,
     user_id,
     content,
-    ...(refused && { refused }),
+    ...(refused && { refused, scheduled_at: null }),
     created_at: now(),
   }
 }

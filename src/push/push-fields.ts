@@ -94,6 +94,8 @@ export type PushTexts = Pick<PushContent, "title" | "body" | "image_url" | "url"
 
 export type OtherPushContent = Omit<PushContent, keyof PushTexts>
 
+export const NO_TEXT = "Give title or body, a template, or content_available."
+
 const LINKS = ["url", "image_url"] as const
 
 /** Texts that are sent as they are. `prefix` ends with a dot. */

@@ -15,6 +15,7 @@ import { readScheduledAt } from "../messages/send-fields"
 import {
   checkLinks,
   checkOthers,
+  NO_TEXT,
   type OtherPushContent,
   otherFields,
   othersOf,
@@ -89,7 +90,6 @@ export function readSendPush(given: Static<typeof PushInput>, problems: Problems
   }
 }
 
-const NO_TEXT = "Give title or body, a template, or content_available."
 const ONE_TARGET = "Give one of user_id, device_id, subscriber_id and external_id."
 
 function readTarget(given: Static<typeof PushInput>, problems: Problems): PushTarget {

@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray } from "drizzle-orm"
+import { inArray } from "drizzle-orm"
 import { fail } from "../core/errors"
 import type { Event } from "../events/feed"
 import * as feed from "../events/feed"
@@ -13,9 +13,8 @@ import {
 import { cancelQueued } from "../messages/scheduled"
 import { isScheduled, type Message } from "../messages/status-changes"
 import { messageContents } from "../messages/tables"
-import { receiptId } from "../providers/callbacks"
+import { lastReceiptId } from "../providers/callbacks"
 import { routing } from "../providers/routing"
-import { providerReceipts } from "../providers/tables"
 import type { ListWindow } from "../store/rows"
 import type { Reader, Store } from "../store/store"
 import type { TextContent } from "./prepare"
@@ -54,7 +53,7 @@ export async function get(db: Reader, project_id: string, id: string) {
     encoding: envelope?.sms?.encoding ?? "ucs2",
     category: envelope?.category ?? null,
     status_reason,
-    provider_message_id: await providerId(db, project_id, id),
+    provider_message_id: await lastReceiptId(db, project_id, id),
     error: error && { code: error.code, provider_code, message: error.message },
     price: lastPrice(story),
     is_test: await isTest(db, message),
@@ -112,14 +111,6 @@ async function bodiesOf(db: Reader, list: Pick<Message, "id">[]): Promise<Map<st
   return new Map(
     (await rows).map(({ message_id, content }) => [message_id, (content as TextContent).body]),
   )
-}
-
-async function providerId(db: Reader, project: string, id: string): Promise<string | null> {
-  const { provider_message_id, message_id, project_id, created_at } = providerReceipts
-  const rows = db.select({ provider_message_id }).from(providerReceipts)
-  const ours = rows.where(and(eq(message_id, id), eq(project_id, project)))
-  const [row] = await ours.orderBy(desc(created_at)).limit(1)
-  return row ? receiptId(row) : null
 }
 
 const lastPrice = (story: Event[]) =>

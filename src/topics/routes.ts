@@ -188,6 +188,7 @@ function startRoute(parts: PublishParts, contents: PublishContents): AnyRoute {
       "template_not_found",
       "sender_not_configured",
       "sms_not_configured",
+      "push_not_configured",
       "domain_not_verified",
       "invalid_template",
       "template_render_failed",

@@ -16,6 +16,7 @@ import { mail, NOBODY } from "../harness/mail"
 import { type Person, person, type Team, team } from "../harness/people"
 import { sharedService } from "../harness/shared-service"
 import { bearer } from "../inbox/subscriber-app"
+import { addDevice, configurePush } from "../push/pushes"
 import { addText } from "../sms/texts"
 import { hook } from "../webhooks/endpoints"
 
@@ -67,6 +68,8 @@ beforeAll(async () => {
   operator = await person(service, undefined, true)
   traveller = await person(service)
   ids.project_id = home.project_id
+  await configurePush(store, home, ["apns"])
+  await addDevice(store, home.project_id, { device_id: "phone" })
   for (let at = 0; at < MANY; at++) await more(home.owner, at)
   for (let at = 0; at < MANY; at++) await addText(store, home, { to: `+43660123456${at}` })
   const wanted = { subscriber_id: ids.subscriber_id }
@@ -115,6 +118,7 @@ async function more(owner: Person, at: number) {
   const written = { name: "note-0", text: `${at} {{b}}` }
   await owner.call("PUT", `/v1/templates/${ids.template_id}`, { body: written, headers: here })
   await post("/v1/emails", mail({ scheduled_at: secondsFromNow(3600 + at) }))
+  await post("/v1/push", { device_id: "phone", title: `${at}` })
   await post("/v1/suppressions", { email: `${at}@example.test` })
   const topic = await post("/v1/topics", { name: `Topic ${at}` })
   ids.topic_key ??= topic.body.data.key

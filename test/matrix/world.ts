@@ -15,6 +15,7 @@ import { type Person, person, type Team, team } from "../harness/people"
 import type { TestService } from "../harness/service"
 import * as inbound from "../inbound/received"
 import { tokenOf } from "../inbox/subscriber-app"
+import { addDevice, configurePush } from "../push/pushes"
 import type { ProjectRole } from "./roles"
 import type { Ids } from "./rows"
 
@@ -207,7 +208,18 @@ async function sent(service: TestService, owner: Person, mark: string, here: Ids
   const text = { to: "+4366012345678", body: `${mark} text`, scheduled_at: secondsFromNow(3600) }
   await owner.post("/v1/providers/sms_provider/config", { provider: "log" }, here)
   const { id: sms_id } = (await owner.post("/v1/sms", text, here)).body.data
-  return { email_id, scheduled_id, sms_id, attachment_id: told.body.data.attachments[0].id }
+  const [account_id, project_id] = [here["x-account-id"] ?? "", here["x-project-id"] ?? ""]
+  await configurePush(service.store, { account_id, project_id }, ["apns"])
+  const { device_id } = await addDevice(service.store, project_id, { device_id: `${mark} phone` })
+  const push = { device_id, title: `${mark} push`, scheduled_at: secondsFromNow(3600) }
+  const { id: push_id } = (await owner.post("/v1/push", push, here)).body.data
+  return {
+    email_id,
+    scheduled_id,
+    sms_id,
+    push_id,
+    attachment_id: told.body.data.attachments[0].id,
+  }
 }
 
 async function received({ store }: TestService, home: Home, mark: string): Promise<string> {

@@ -58,13 +58,20 @@ export async function pushProject(
   options: ProjectOptions = {},
 ): Promise<TestProject> {
   const project = await service.project(options)
-  const { account_id, project_id } = project
+  await configurePush(service.store, project, providers)
+  return project
+}
+
+export async function configurePush(
+  store: Store,
+  { account_id, project_id }: Pick<TestProject, "account_id" | "project_id">,
+  providers: readonly PushProvider[],
+): Promise<void> {
   const at = now()
   const rows = providers.map((provider) => ({
     ...{ id: newId(), account_id, project_id, kind: "push_provider" as const, provider },
     ...{ name: provider, priority: 1, enabled: true, status: "active" as const },
     ...{ credentials: null, settings: {}, created_at: at, updated_at: at },
   }))
-  if (rows.length > 0) await service.store.tx((tx) => tx.insert(providerConfigs).values(rows))
-  return project
+  if (rows.length > 0) await store.tx((tx) => tx.insert(providerConfigs).values(rows))
 }

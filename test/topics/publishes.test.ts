@@ -285,21 +285,6 @@ describe("a publish is refused", () => {
     expect((await publish(project, email({ subject: personal }))).status).toBe(201)
   })
 
-  test("by the channel push, which is not built", async () => {
-    const channel = "push"
-    const { project } = await town(0)
-    const content = { email: EMAIL, [channel]: { title: "a", body: "b" } }
-    const answer = await publish(project, { channels: ["email", channel], content })
-    expect(refusal(answer)).toEqual([422, "validation_error"])
-    expect(answer.body.error.details.fields).toMatchObject([
-      { path: "channels", code: "not_available" },
-    ])
-    const alone = await publish(project, { channels: [channel], content: undefined })
-    expect(alone.body.error.details.fields).toMatchObject([
-      { path: "channels", code: "not_available" },
-    ])
-  })
-
   test("where there is no such topic, template or sender", async () => {
     const { project } = await town(0)
     const nowhere = await project.post(`${ALL}/nothing/publish`, {
