@@ -161,7 +161,7 @@ function headersFor(push: ApnsRequest, { bundle_id }: ApnsAccess): Record<string
   const is_background = isBackground(payload)
   const is_soon = content.priority === "high" && !is_background
   return {
-    "apns-topic": device.app_id ?? bundle_id,
+    "apns-topic": headerText(device.app_id ?? bundle_id),
     "apns-push-type": is_background ? "background" : "alert",
     "apns-priority": is_soon ? "10" : "5",
     "apns-expiration": String(ttl_seconds && Math.floor(millis() / 1000) + ttl_seconds),

@@ -127,6 +127,8 @@ test("a text that no header can carry has a name of its own in the header", asyn
   }
   const [first, again, other] = server.asked.map(({ headers }) => headers["apns-collapse-id"])
   expect([first === again, first === other]).toEqual([true, false])
+  const { reply } = await provider.send(somePush({ device: { app_id: "größe" } }))
+  expect(reply.provider_code).toBe("TopicDisallowed")
 })
 
 const FATES = {
