@@ -41,6 +41,7 @@ import { absentPage } from "./pages/small-page"
 import { unsubscribeRoutes } from "./pages/unsubscribe-routes"
 import { type ProviderParts, providerRoutes } from "./providers/routes"
 import { ackRoutes } from "./push/ack-routes"
+import { pushConfigRoutes } from "./push/push-config-routes"
 import { type PushParts, pushRoutes } from "./push/routes"
 import { queueRoutes } from "./queue/routes"
 import { reputationRoutes } from "./reputation/routes"
@@ -129,6 +130,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...pushRoutes(parts),
     ...ackRoutes(parts),
     ...deviceRoutes(parts),
+    ...pushConfigRoutes(parts, PROVIDERS),
     ...templateRoutes(parts),
     ...templateRenderRoutes(parts),
     ...scheduledRoutes(parts),

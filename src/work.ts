@@ -57,6 +57,7 @@ import { namedByMessages } from "./operations/table-lives"
 import { tidyRounds } from "./operations/tidy"
 import * as providerAlerts from "./providers/alerts"
 import { providerFeedback } from "./providers/callbacks"
+import { providerChanged, tellChange } from "./providers/change-mail"
 import { providerProbe, providerRefused, providersResumed } from "./providers/health"
 import type { OpenProviders } from "./providers/open-providers"
 import { assessAll } from "./reputation/evaluate"
@@ -119,6 +120,7 @@ export const jobHandlers = (
   ...bind(domainCheck, runCheck(parts.domains)),
   ...bind(domainRemoved, failMailFrom(store, parts.rules)),
   ...bind(providerRefused, providerAlerts.notifyAdmins(store, post.mail)),
+  ...bind(providerChanged, tellChange(store, post.mail)),
   ...bind(providerProbe, probeProvider(store, open_providers)),
   ...bind(providersResumed, wakeWaiting(store)),
   ...bind(providerFeedback, applyFeedback(store, receiveText)),

@@ -47,11 +47,12 @@ export function mayStayOutside(scope: string, caller: Caller, project_id: string
   return wanted.includes("role:operator") && caller.operator && project_id === null
 }
 
-type RouteGate = Pick<AnyRoute, "scope" | "callers" | "self">
+type RouteGate = Pick<AnyRoute, "scope" | "console_scope" | "callers" | "self">
 
 /** Throws 403 `forbidden` with the scope or the role that is missing. */
-export function authorize(caller: Caller, { scope, callers, self }: RouteGate, params: Params) {
-  const wanted = scope.split("|")
+export function authorize(caller: Caller, gate: RouteGate, params: Params) {
+  const { scope, console_scope, callers, self } = gate
+  const wanted = (caller.kind === "console" ? (console_scope ?? scope) : scope).split("|")
   if (caller.kind === "subscriber" && callers.includes("subscriber")) return
   if (caller.kind === "subscriber") return refuseSubscriber(wanted, callers)
   if (isForBrowsers({ callers }) && !callers.includes(caller.kind)) return refuseOthers()

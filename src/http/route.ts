@@ -63,6 +63,8 @@ interface Route<
   callers: CallerKind[]
   /** A scope, several joined by `|`, `role:…`, or `-`: the credential alone is enough. */
   scope: string
+  /** What a person in the console needs in its place. */
+  console_scope?: "role:project_admin"
   /** Of a success, as the contract lists them; the first is the default. */
   status: [number, ...number[]]
   /** Beside them, of answers in the same form that tell of trouble. */

@@ -10,8 +10,9 @@ import { forUpdate } from "../store/columns"
 import type { RowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { callbackHash, callbackPath, callbackToken, INSTANCE_NAME } from "./callbacks"
+import { noteChange, type OpenedConfig } from "./change-mail"
 import { masked, openCredentials, publicFields, sealCredentials } from "./credentials"
-import { enqueueResumed, HEALTHY, recordChange } from "./health"
+import { enqueueResumed, HEALTHY } from "./health"
 import {
   type Credentials,
   findDescriptor,
@@ -62,13 +63,24 @@ export async function set(
   owner: ConfigOwner,
   wanted: NewProviderConfig,
   maker: ConfigMaker,
-) {
+): Promise<{ made: boolean; row: ConfigRow }> {
   const before = await named(tx, owner, wanted)
   if (before) {
     const { priority, credentials, settings } = wanted
     const change = { priority, credentials, settings, enabled: true }
     return { made: false, row: await change_(tx, before, change, maker) }
   }
+  const row = await add(tx, owner, wanted, maker)
+  return row ? { made: true, row } : set(tx, owner, wanted, maker) // another node was quicker
+}
+
+/** Undefined where the project has one of this name. Throws as `set`. */
+export async function add(
+  tx: Tx,
+  owner: ConfigOwner,
+  wanted: NewProviderConfig,
+  maker: ConfigMaker,
+): Promise<ConfigRow | undefined> {
   const others = tx.select({ id }).from(providerConfigs)
   if ((await others.where(matching(owner.project_id, wanted.kind))).length >= MOST_CONFIGS) {
     const text = `A project may have at most ${MOST_CONFIGS} providers of one kind. Delete one first.`
@@ -76,10 +88,10 @@ export async function set(
   }
   const row = freshRow(owner, wanted, maker)
   const added = await tx.insert(providerConfigs).values(row).onConflictDoNothing().returning()
-  if (added.length === 0) return set(tx, owner, wanted, maker) // another node was quicker
-  await recordChange(tx, maker.by, "provider.created", { after: row })
+  if (added.length === 0) return undefined
+  await noteChange(tx, maker.by, "created", { after: opened(row, maker.secrets) })
   await enqueueResumed(tx, row.project_id)
-  return { made: true, row }
+  return row
 }
 
 function freshRow(
@@ -110,6 +122,11 @@ function freshRow(
     updated_at: moment,
   }
 }
+
+const opened = (row: ConfigRow, secrets: Secrets): OpenedConfig => ({
+  row,
+  credentials: () => openCredentials(secrets, row),
+})
 
 const completed = (
   descriptor: ProviderDescriptor | undefined,
@@ -177,7 +194,8 @@ async function change_(
     updated_at: now(),
   }
   await tx.update(providerConfigs).set(after).where(eq(providerConfigs.id, before.id))
-  await recordChange(tx, by, "provider.updated", { before, after }, credentials !== undefined)
+  const both = { before: opened(before, secrets), after: opened(after, secrets) }
+  await noteChange(tx, by, "updated", both, credentials !== undefined)
   await enqueueResumed(tx, after.project_id)
   return after
 }
@@ -194,7 +212,7 @@ export async function remove(
 ) {
   const row = await findForUpdate(tx, owner.project_id, config)
   await tx.delete(providerConfigs).where(eq(providerConfigs.id, row.id))
-  await recordChange(tx, by, "provider.deleted", { before: row })
+  await noteChange(tx, by, "deleted", { before: { row, credentials: () => ({}) } })
   await enqueueResumed(tx, row.project_id)
 }
 

@@ -1,21 +1,19 @@
 import type { Static } from "@sinclair/typebox"
-import { allowedAddress, NetError } from "../core/destination"
-import { fail, invalid, Problems } from "../core/errors"
+import { fail, invalid } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { emailTrial, type TestParts } from "../emails/email-trial"
 import { Deleted, deleted } from "../http/field-schemas"
 import { keepAnswer } from "../http/idempotency"
 import { type Cursors, listPage } from "../http/page"
 import { type AnyRoute, type Call, consoleRow, projectRow, route } from "../http/route"
+import { pushTrial } from "../push/push-trial"
 import { textTrial } from "../sms/text-trial"
 import type { ListWindow } from "../store/rows"
 import type { Store } from "../store/store"
 import { INSTANCE_NAME } from "./callbacks"
 import { callbackRoutes } from "./callbacks-routes"
 import * as configs from "./configs"
-import { readCredentials } from "./credentials"
 import {
-  type Credentials,
   channelOf,
   findDescriptor,
   PROVIDER_KINDS,
@@ -27,6 +25,7 @@ import { routing } from "./routing"
 import * as schemas from "./schemas"
 import { type ConfigRow, INSTANCE } from "./tables"
 import { tryProvider } from "./try-provider"
+import { usableCredentials } from "./usable-credentials"
 
 export interface ProviderParts extends TestParts {
   store: Store
@@ -203,6 +202,7 @@ function endingRoutes(parts: ProviderParts): AnyRoute[] {
         "invalid_phone_number",
         "sender_not_configured",
         "domain_not_verified",
+        "device_not_found",
         "provider_error",
         "send_failed",
       ],
@@ -211,7 +211,7 @@ function endingRoutes(parts: ProviderParts): AnyRoute[] {
         const row = isOwn(call)
           ? await requireInstance(parts, call)
           : await configs.find(store.read, project_id, named(call))
-        const trialOf = TRIALS[row.kind as keyof typeof TRIALS]
+        const trialOf = TRIALS[row.kind]
         const trial = await trialOf(parts, { caller, row, project_id }, body.to)
         return { data: await tryProvider(parts, row, trial) }
       },
@@ -220,7 +220,7 @@ function endingRoutes(parts: ProviderParts): AnyRoute[] {
 }
 
 /** How a provider of a kind is tried. */
-const TRIALS = { email_provider: emailTrial, sms_provider: textTrial }
+const TRIALS = { email_provider: emailTrial, sms_provider: textTrial, push_provider: pushTrial }
 
 async function set(
   parts: ProviderParts,
@@ -232,7 +232,7 @@ async function set(
   const { provider, name = provider, priority = 100 } = body
   const { table } = parts.providers
   const descriptor = requireProvider(parts.providers, kind, provider)
-  const credentials = await usableCredentials(parts, descriptor, body.credentials)
+  const credentials = await usableCredentials(parts.providers, descriptor, body.credentials)
   const settings = schemas.readSettings(descriptor, body.settings ?? {}, table)
   const wanted = { kind, provider, name, priority, credentials, settings }
   const maker = { secrets, by: caller, table }
@@ -255,28 +255,12 @@ async function patch(
   const known = () => requireProvider(parts.providers, row.kind, row.provider)
   const change = {
     ...plain,
-    ...(given && { credentials: await usableCredentials(parts, known(), given) }),
+    ...(given && { credentials: await usableCredentials(parts.providers, known(), given) }),
     ...(settings && { settings: schemas.readSettings(known(), settings, table) }),
   }
   const maker = { secrets, by: call.caller, table }
   const after = await store.tx((tx) => configs.patch(tx, ownerOf(call), named(call), change, maker))
   return { data: toResponse(parts, after) }
-}
-
-/** Complete credentials of a provider that is built here, and that leads nowhere it should not. */
-async function usableCredentials(
-  { providers }: ProviderParts,
-  descriptor: ProviderDescriptor,
-  given: unknown,
-): Promise<Credentials> {
-  const problems = new Problems()
-  const obstacle = descriptor.obstacle?.(providers.contexts[descriptor.channel])
-  if (obstacle !== undefined) problems.add("provider", "invalid", obstacle)
-  const credentials = readCredentials(descriptor, given, problems)
-  problems.throwIfAny()
-  const destination = descriptor.destination?.(credentials)
-  if (destination) await refuseInward(destination, providers.allow_private)
-  return credentials
 }
 
 /** Throws `validation_error`, with the providers of this kind that there are. */
@@ -293,24 +277,6 @@ function requireProvider(
       ? `The value must be one of ${known.join(", ")}.`
       : `This version has no ${kind} yet.`
   throw invalid("provider", "invalid", text)
-}
-
-/** A name that cannot be resolved now is checked when it is connected to, as all are. */
-async function refuseInward(
-  { field, host, port }: { field: string; host: string; port: number },
-  allow_private: readonly string[],
-) {
-  try {
-    await allowedAddress(host, port, { allow_private })
-  } catch (error) {
-    if (!(error instanceof NetError)) throw error
-    if (error.kind !== "blocked_address") return
-    throw invalid(
-      `credentials.${field}`,
-      "invalid_url",
-      "The host has a private address, which is not allowed. An operator can allow it in providers.allow_private.",
-    )
-  }
 }
 
 const named = ({ params }: OfConfig) => ({ kind: params.kind, id: params.config_id })

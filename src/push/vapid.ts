@@ -25,11 +25,13 @@ export async function ensureWebPush(
   const credentials = { subject: subjectOf(settings()) }
   const plain = { kind: KIND, provider: PROVIDER, name: PROVIDER, priority: 100, settings: {} }
   const maker = { secrets, table: [webpushProvider], by: SYSTEM }
-  return store.tx(async (tx) => {
-    const made = await firstOf(tx, owner.project_id, PROVIDER) // by another node
-    if (made) return made
-    return (await configs.set(tx, owner, { ...plain, credentials }, maker)).row
-  })
+  const wanted = { ...plain, credentials }
+  const row = await store.tx(
+    async (tx) =>
+      (await configs.add(tx, owner, wanted, maker)) ??
+      (await firstOf(tx, owner.project_id, PROVIDER)), // of another node
+  )
+  return row ?? ensureWebPush(store, secrets, owner)
 }
 
 /** The first configuration of a push provider, in the order in which they are asked. */

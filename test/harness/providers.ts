@@ -73,7 +73,7 @@ export function testEnvironment(options: ProviderOptions = {}): ProviderEnvironm
   )
   return {
     table,
-    contexts: { email },
+    contexts: { email, push: { settings: email.settings, allow_private } },
     own: { email: { descriptor: asDescriptor(own.name, () => own), credentials: {} } },
     allow_private,
     network: { allow_private: [], ...network },

@@ -252,7 +252,8 @@ describe.each(named(ofAccounts))("%s", (_, route) => {
       const answer = await ask(route, theirs.colleagues[role], theirs.ids, here(theirs))
       expectRefused(answer, 403, "forbidden")
       const { required_scope, required_role } = answer.body.error.details
-      const wanted = route.scope.split("|").map((one) => one.replace("role:", ""))
+      const { console_scope = route.scope } = route
+      const wanted = console_scope.split("|").map((one) => one.replace("role:", ""))
       expect(wanted).toContain(required_scope ?? required_role)
     }
     if (route.method !== "GET") return

@@ -23,8 +23,9 @@ const rankOf = (scope: string) =>
   PROJECT_ROLES.findIndex((role) => LEAST[role].trim().split(/\s+/).includes(scope))
 
 /** The rank that a project role needs for the route; undefined where none of them decides. */
-function leastRank({ callers, scope }: AnyRoute): number | undefined {
+function leastRank({ callers, console_scope, ...route }: AnyRoute): number | undefined {
   if (!callers.includes("console")) return undefined
+  const scope = console_scope ?? route.scope
   const ranks = scope.split("|").map(rankOf)
   const known = ranks.filter((rank) => rank >= 0)
   const is_of_account = /role:(?!project_)/.test(scope)

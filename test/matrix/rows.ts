@@ -21,6 +21,7 @@ const plain: Row = {}
 const with_ = (body: unknown): Row => ({ body: () => body })
 
 const password = "Wrong-horse-7"
+const PUSHER = { provider: "webpush" }
 
 const device = { user_id: "nobody", platform: "android", token: "matrix" }
 
@@ -240,6 +241,11 @@ export const ROWS: Record<string, Row> = {
   "POST /v1/templates/{template_id}/render": with_({}),
   "POST /v1/templates/render": with_({ template: { text: "plain" } }),
   "POST /v1/push": with_({ device_id: "pixel-7", title: "Ding" }),
+  "GET /v1/push/config": plain,
+  "PUT /v1/push/config/{provider}": { body: () => ({ subject: "mailto:a@b.test" }), fixed: PUSHER },
+  "DELETE /v1/push/config/{provider}": { fixed: PUSHER },
+  "POST /v1/push/config/{provider}/test": { body: () => ({}), fixed: PUSHER },
+  "GET /v1/push/webpush/public-key": plain,
   "POST /v1/push/batch": with_({ messages: [{ device_id: "pixel-7", title: "Ding" }] }),
   "GET /v1/push": plain,
   "GET /v1/push/stats": plain,

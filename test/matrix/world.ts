@@ -108,6 +108,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
   const inbox_id = (await owner.post("/v1/inbox", note, here)).body.data.id
   const phone = { user_id: person.external_id, platform: "android", token: mark }
   const device = await owner.post("/v1/devices", { device_id: mark, ...phone }, here)
+  await owner.get("/v1/push/webpush/public-key", here) // makes the key pair
   const second = await owner.post("/v1/projects", { name: "Sibling" }, here)
   const sibling = { account_id, project_id: second.body.data.id }
 

@@ -170,23 +170,17 @@ function read({ status, headers, body }: NetAnswer): PushAnswer {
     .decode(body)
     .replace(/[\p{C}\s]+/gu, " ")
     .trim()
-  if (meaning === "sent") {
-    const id = headers.get("location")?.slice(0, LONGEST_ID)
-    return { meaning, said: `${status} ${words}`.trim(), provider_message_id: id || undefined }
-  }
   const redirects = status >= 300 && status < 400
   return {
     meaning,
+    // The address of the message at the service (Location) is kept nowhere: nobody asks for it again.
     said: redirects
       ? `${status}: the push service redirects, and Belfry does not follow.`
       : `${status} ${words}`.trim(),
-    provider_code: String(status),
+    ...(meaning !== "sent" && { provider_code: String(status) }),
     retry_after: retryAfterSeconds(headers) ?? undefined,
   }
 }
-
-/** Of an address that a push service gives to a message. */
-const LONGEST_ID = 500
 
 /** A refusal of our token (401, 403) is of this subscription: it was made with another public key. */
 function meaningOf(status: number): PushMeaning {

@@ -139,9 +139,7 @@ describe("a push service", () => {
     using service = pushService()
     const { keys, open } = subscriber()
     const push = pushTo(`${service.url}/s/1?x=2`, { collapse_id: "a b/ü" }, keys)
-    expect(await send(push)).toMatchObject({
-      ...{ status: "sent", reason: null, provider_message_id: "https://push.test/m/1" },
-    })
+    expect(await send(push)).toMatchObject({ status: "sent", reason: null })
     const [request] = service.requests
     const { headers, body = new Uint8Array() } = request ?? {}
     expect(open(body).toString()).toBe(webPushPayload(push))
