@@ -1,24 +1,21 @@
 import { describe, expect, test } from "bun:test"
 import { rmSync } from "node:fs"
-import { join } from "node:path"
 import { and, count, eq, isNotNull, ne } from "drizzle-orm"
-import { settings } from "../../src/core/config"
 import { fanOuts } from "../../src/fan-out/tables"
 import { accounts, projects } from "../../src/identity/tables"
 import { mailboxMails } from "../../src/mailbox/tables"
 import { messages } from "../../src/messages/tables"
 import { brokenIn } from "../../src/operations/invariants"
-import { openStore } from "../../src/store/open"
 import type { Store } from "../../src/store/store"
 import { subscribers } from "../../src/subscribers/tables"
 import { countingRelay } from "../fakes/counting-relay"
 import { audience, record } from "../fan-out/audiences"
-import { type Belfry, makeHome, startBelfry } from "../harness/binary"
+import { type Belfry, startBelfry } from "../harness/binary"
 import { note } from "../harness/peers"
 import { freshDatabase, noPostgres } from "../harness/postgres"
 import { sizes } from "../harness/sizes"
 import { drained, type Server, until } from "../scenarios/mails"
-import { relaySettings } from "../scenarios/serve"
+import { call, type Stage, stage } from "./publish-stage"
 
 const TOPIC = "releases"
 /** Members of the topic that leave it, and others that block everything, while the walk goes on. */
@@ -26,39 +23,6 @@ const RESTLESS = 40
 /** For the sizes of a release. */
 const LONG_MS = 1_800_000
 const WALK_MS = { least: 50, most: 350 }
-
-interface Stage {
-  homes: string[]
-  env: Record<string, string>
-  /** The database itself, while no server that must be alone has it open. */
-  open(): Promise<Store>
-}
-
-const stage = (
-  database_url: string | null,
-  port: number,
-  more: Record<string, string> = {},
-): Stage => {
-  const homes = database_url === null ? [makeHome()] : [makeHome(), makeHome()]
-  const shared = {
-    DATABASE_URL: database_url ?? "",
-    BELFRY_SECURITY_MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
-    BELFRY_STORAGE_BLOBS_DIR: join(homes[0] ?? "", "blobs"),
-    BELFRY_DELIVERY_LEASE: "5s", // what a dead node had in hand waits no longer
-  }
-  const data_dir = join(homes[0] ?? "", "belfry")
-  return {
-    homes,
-    env: relaySettings(port, { ...more, ...(database_url !== null && shared) }),
-    open: () => openStore({ ...settings(), data_dir, database_url, "storage.sqlite.path": null }),
-  }
-}
-
-const call = async (server: Belfry, method: string, path: string, body?: object) => {
-  const given = body && { body: JSON.stringify(body) }
-  const answer = await server.request(path, { method, ...given })
-  return { status: answer.status, body: (await answer.json()) as { data: { id: string } } }
-}
 
 interface Wish {
   channels: ("email" | "sms")[]

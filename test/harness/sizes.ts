@@ -21,6 +21,9 @@ export const sizes = {
   publish_kills: full ? 20 : 3,
   /** Subscribers of a publish in two channels whose server is killed. */
   published_twice: full ? 5_000 : 300,
+  /** People with two devices each, whose server is killed while they get a publish, and times that it is. */
+  published_pushed: full ? 10_000 : 300,
+  push_kills: full ? 5 : 2,
   /** Times that both mail servers are killed under load. */
   mail_kills: full ? 30 : 3,
   /** SMTP dialogues that are made up, and broken mails that come by SMTP, for both mail servers. */
