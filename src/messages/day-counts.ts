@@ -1,4 +1,4 @@
-import { and, eq, gte, inArray, lt, type SQL, sql, sum } from "drizzle-orm"
+import { and, eq, gte, lt, type SQL, sql, sum } from "drizzle-orm"
 import { dayOf } from "../core/time"
 import { dayPurge } from "../store/old-days"
 import { adder } from "../store/statements"
@@ -61,7 +61,9 @@ export function countedProvider(channel: ChannelName): SQL<string> {
   const { provider, sender, status, status_reason } = messages
   const known = sql<string>`COALESCE(${provider}, '')`
   if (!countsByKind(channel)) return known
-  const why = sql`CASE WHEN ${inArray(status, [...FAILED])} THEN COALESCE(${status_reason}, '') ELSE '' END`
+  // As literals: Postgres groups by an expression only where its values are known to be the same.
+  const has_failed = sql`${status} IN (${sql.raw([...FAILED].map((one) => `'${one}'`).join(", "))})`
+  const why = sql`CASE WHEN ${has_failed} THEN COALESCE(${status_reason}, '') ELSE '' END`
   return sql<string>`${known} || ' ' || COALESCE(${sender}, '') || ' ' || ${why}`
 }
 

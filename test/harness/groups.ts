@@ -38,6 +38,7 @@ const STORIES = new Set([
   "test/inbox/inbox-tokens.test.ts",
   "test/inbox/ledger.test.ts",
   "test/inbox/send-inbox.test.ts",
+  "test/operations/devices-of-people.test.ts",
   "test/operations/invariants.test.ts",
   "test/plans/stored-bytes.test.ts",
   "test/providers/routes.test.ts",
