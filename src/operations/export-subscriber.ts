@@ -17,6 +17,7 @@ import { find as findInboxMessage } from "../inbox/inbox"
 import { wholeMessages } from "../inbox/records"
 import { attemptsOf } from "../messages/message-list"
 import { messages } from "../messages/tables"
+import * as push from "../push/push"
 import * as sms from "../sms/sms"
 import { inPages } from "../store/in-steps"
 import type { PersonalName } from "../store/life"
@@ -166,6 +167,8 @@ async function wholeMessage(parts: ExportParts, project_id: string, id: string) 
   const { rows: attempts } = await attemptsOf(db, id, window)
   const row = await rowById(db, messages, id, eq(messages.project_id, project_id))
   if (row?.channel === "in_app") return wholeNote(db, project_id, id)
+  if (row?.channel === "push")
+    return { ...(await push.get(db, project_id, id)), channel: row.channel, attempts }
   if (row?.channel !== "sms") return { ...(await wholeEmail(parts, project_id, id)), attempts }
   const { timeline: events, ...text } = await sms.get(db, project_id, id)
   return { ...text, channel: row.channel, events, attempts }

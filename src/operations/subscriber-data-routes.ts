@@ -81,7 +81,7 @@ const SubscriberExport = t.Object(
       suppressions: rows("Suppression records of its addresses and numbers."),
       unsubscribe_links: rows("What the links of its mail end."),
       devices: rows("Devices with their tokens."),
-      messages: rows("Email records with contents, events, attempts and files in base64."),
+      messages: rows("Records of messages with contents, events, attempts and files in base64."),
       inbound_emails: rows("Mails that came from its addresses."),
       events: rows("Events about the subscriber."),
     }),

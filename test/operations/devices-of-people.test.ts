@@ -108,7 +108,7 @@ describe("a merge", () => {
   })
 })
 
-test("an erasure finds the push messages of a person also by the name of their device", async () => {
+test("an export and an erasure find the push messages of a person also by the name of their device", async () => {
   const project = await service.project()
   const { project_id, account_id } = project
   const ann = await addSubscriber(project)
@@ -116,6 +116,10 @@ test("an erasure finds the push messages of a person also by the name of their d
   for (const subscriber_id of [ann.id, null]) await addPush(device, { account_id, subscriber_id })
   const ben = await addDevice(store, project_id, { user_id: "ben" })
   const kept = await addPush(ben, { account_id })
+  const held = (await project.get(path(ann.id, "/export"))).body.data
+  expect(held.devices).toMatchObject([{ id: device.id, token: device.token }])
+  const shown = { channel: "push", device_id: device.device_id, title: "Ding", status: "queued" }
+  expect(held.messages).toMatchObject([shown, shown])
   const { body } = await project.post(path(ann.id, "/erase"), { confirm: ann.external_id })
   expect(body.data.counts).toMatchObject({ devices: 1, messages: 2 })
   const ours = and(eq(messages.project_id, project_id), eq(messages.channel, "push"))
