@@ -2,6 +2,7 @@ import { accountRows, useProjectRow } from "./commands/accounts"
 import { adminResource, planResource } from "./commands/admin"
 import { categoryRows } from "./commands/categories"
 import { completionRow } from "./commands/completion"
+import { deviceRows } from "./commands/devices"
 import { domainRows } from "./commands/domains"
 import { emailRows } from "./commands/emails"
 import { eventRows, triggerRow } from "./commands/events"
@@ -17,6 +18,8 @@ import { preferenceRows } from "./commands/preferences"
 import { profileResource } from "./commands/profiles"
 import { isMember, memberId, projectRows } from "./commands/projects"
 import { providerRows } from "./commands/providers"
+import { pushRows } from "./commands/push"
+import { pushConfigRows } from "./commands/push-config"
 import { queueRows } from "./commands/queue"
 import { reputation } from "./commands/reputation"
 import { scheduledRows } from "./commands/scheduled"
@@ -42,6 +45,23 @@ export const resources: readonly Resource[] = [
     about: "send, read and follow email",
     example: ["emails list", "emails tail"],
     rows: emailRows,
+  },
+  {
+    noun: "push",
+    about: "send, read and count push messages to devices",
+    example: ["push list", "push send 'Your table is ready' --to user-42"],
+    rows: pushRows,
+  },
+  {
+    noun: "push config",
+    about: "manage the credentials of the push services",
+    rows: pushConfigRows,
+  },
+  {
+    noun: "devices",
+    about: "manage the devices that get push messages",
+    example: "devices list --user-id user-42",
+    rows: deviceRows,
   },
   {
     noun: "sms",

@@ -101,6 +101,7 @@ function idOf({ data }: EventEnvelope, brief = (id: string) => id): string | und
   const id =
     data.email_id ??
     data.sms_message_id ??
+    data.push_message_id ??
     data.inbox_message_id ??
     data.message_id ??
     data.webhook_id ??
@@ -111,7 +112,8 @@ function idOf({ data }: EventEnvelope, brief = (id: string) => id): string | und
 /** Of a text that came in, the person that wrote it. */
 function recipientOf({ type, data }: EventEnvelope): string | undefined {
   const own = type.startsWith("inbox.") ? data.external_id : undefined
-  const to = type === "sms.received" ? data.from : (data.recipient_email ?? data.to ?? own)
+  const named = data.recipient_email ?? data.to ?? data.device_id ?? own
+  const to = type === "sms.received" ? data.from : named
   const whom = typeof to === "object" && to !== null && "email" in to ? String(to.email) : to
   return typeof whom === "string" ? address(whom) : undefined
 }

@@ -106,6 +106,7 @@ export const publishRows = [
       "--template news --wait",
       "--subject News --html-file news.html --category news",
       "--channel sms --sms-body 'Hello {{subscriber.name}}'",
+      "--channel push --push-title 'Hello {{subscriber.name}}' --push-link /news",
       "--channel in_app --title 'Hello {{subscriber.name}}' --action-url /news",
     ],
     file: { channels: ["email"] },
@@ -123,6 +124,12 @@ export const publishRows = [
       "content.email.subject": flag(["--subject <text>", "subject of the email"]),
       ...{ "content.email.text": text, "content.email.html": html, variables },
       "content.sms.body": flag(["--sms-body <text>", "text of the SMS, with `--channel sms`"]),
+      "content.push.title": flag([
+        "--push-title <text>",
+        "title of the notification, with `--channel push`",
+      ]),
+      "content.push.body": flag(["--push-body <text>", "text of the notification"]),
+      "content.push.url": flag(["--push-link <url>", "where a tap on it leads to"]),
       "content.in_app.title": flag([
         "--title <text>",
         "title of the message, with `--channel in_app`",

@@ -179,11 +179,14 @@ function namesOf(steps: readonly string[]): string[] {
 const optionsNamed = (command: Command, name: string) =>
   command.options.filter(({ long }) => long === `--${name}` || long === `--${name}-file`)
 
+/** What batches list. */
+const IN_FILES = ["messages", "devices"]
+
 /** An argument stands in capitals, as its place has no name of its own on the line. */
 function argumentOf(command: Command, field: string): TypedValue | undefined {
   const at = command.registeredArguments.findIndex((argument) => {
     const name = argument.name()
-    return name === field || `${name}_id` === field || (name === "file" && field === "messages")
+    return name === field || `${name}_id` === field || (name === "file" && IN_FILES.includes(field))
   })
   const name = command.registeredArguments[at]?.name().toUpperCase()
   if (name === undefined) return undefined

@@ -18,6 +18,8 @@ export interface IdKind {
   label: Label
   /** The kinds that an ending may belong to: a person or a key makes a change. */
   one_of?: readonly ("api_key" | "member")[]
+  /** People name them, too: what no id ends with is such a name. */
+  is_named?: true
 }
 
 const address = (value: unknown): unknown =>
@@ -39,6 +41,12 @@ export const id_kinds = {
     plural: "deliveries",
     route: "GET /v1/webhooks/{webhook_id}/deliveries",
     label: ({ event_type, status }) => [event_type, status],
+  },
+  device: {
+    plural: "devices",
+    route: "GET /v1/devices",
+    label: ({ device_id, user_id }) => [device_id, user_id],
+    is_named: true,
   },
   domain: { plural: "domains", route: "GET /v1/domains", label: ({ domain }) => [domain] },
   email: { plural: "emails", route: "GET /v1/emails", label: of_mail },
@@ -73,6 +81,11 @@ export const id_kinds = {
     route: "GET /v1/topics/{topic_key}/publishes",
     label: ({ status, created_at }) => [status, created_at],
   },
+  push: {
+    plural: "push messages",
+    route: "GET /v1/push",
+    label: ({ device_id, title }) => [device_id, title],
+  },
   session: {
     plural: "sessions",
     route: "GET /v1/users/me/sessions",
@@ -101,6 +114,7 @@ const of_noun: Partial<Record<string, IdKindName>> = {
   mailbox: "mail",
   projects: "project",
   providers: "provider",
+  push: "push",
   routes: "inbound_route",
   scheduled: "email",
   sessions: "session",
@@ -112,6 +126,7 @@ const of_noun: Partial<Record<string, IdKindName>> = {
 
 const of_argument: Partial<Record<string, IdKindName>> = {
   delivery: "delivery",
+  device: "device",
   domain: "domain",
   user: "member",
 }

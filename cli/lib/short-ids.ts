@@ -67,7 +67,7 @@ export async function expandOptions<Options extends object>(
 
 /**
  * The id with this ending: among those listed last, else among the 1,000 newest. Throws with exit 3
- * when there is none, and with exit 2 naming all of them when there are several.
+ * when there is none (of what people name, gives the word as it is), and with exit 2 naming all of them when there are several.
  */
 async function resolveId(
   context: Context,
@@ -83,9 +83,10 @@ async function resolveId(
   const newest = await newestOf(context.client(), kind, above)
   const found = newest.filter(({ id }) => ends(id))
   const [only] = found
-  const { plural }: IdKind = id_kinds[kind]
+  const { plural, is_named }: IdKind = id_kinds[kind]
   if (found.length === 1 && only) return only.id
   if (found.length > 1) throw several(ending, plural, found)
+  if (is_named) return ending
   const message = `No id among the ${NEWEST} newest ${plural} ends with ${ending}.`
   throw new Failure(exits.not_found, "not_found", message, { hint: "give the whole id" })
 }

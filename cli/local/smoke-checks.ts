@@ -11,6 +11,7 @@ import { type InboxFrame, InboxStream } from "../lib/inbox-stream"
 import { NOBODY } from "../lib/profiles"
 import { millis, pause } from "../lib/time"
 import { ownCommand, scratchEnvironment } from "./own-binary"
+import { pushToBrowser } from "./smoke-push"
 
 /** The name under which the scratch server receives mail. */
 const HOST = "mx.smoke.test"
@@ -229,6 +230,7 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
     const events = await box.run<EventEnvelope[]>("events", "list", "--event", "inbox.read")
     if (events[0]?.data.inbox_message_id !== id) throw new Error("no event tells of it")
   }),
+  check("push", "a push message reaches a browser, and is acknowledged", pushToBrowser),
   check("webhook", "an event reaches a webhook with a right signature", async (box) => {
     const { promise: heard, resolve } = Promise.withResolvers<Heard>()
     using receiver = Bun.serve({

@@ -15,6 +15,7 @@ import {
 } from "../commands/topics-publish"
 import { bar, counted, number, percent } from "../lib/cells"
 import type { Client } from "../lib/client"
+import { deviceColumns } from "../lib/device-text"
 import { emailColumns, isHeld } from "../lib/email-text"
 import { type Columns, fields, table } from "../lib/table"
 import type { Paint } from "../lib/terminal"
@@ -157,26 +158,29 @@ export const openSubscriber = (state: State, name: string): StateStep =>
 
 const NEWEST = { per_page: 20 }
 
+const { ID: ______, USER: _______, ...shownDevices } = deviceColumns
+
 async function subscriberFacts(
   client: Client,
   { id: name }: { id: string },
 ): Promise<SubscriberFacts> {
   const one = "GET /v1/subscribers/{subscriber_id}"
   const { data: subscriber } = await client.call(one, { params: { subscriber_id: name } })
-  const subscriber_id = subscriber.id
+  const { id: subscriber_id, external_id: user_id } = subscriber
   const own = { params: { subscriber_id } }
-  const [reachability, topics, consents, messages] = await Promise.all([
+  const [reachability, topics, consents, devices, messages] = await Promise.all([
     readable(client.call(`${one}/reachability`, own)),
     readable(client.call(`${one}/topics`, { ...own, query: NEWEST })),
     readable(client.call(`${one}/consents`, { ...own, query: NEWEST })),
+    readable(client.call("GET /v1/devices", { query: { ...NEWEST, user_id } })),
     readable(client.call("GET /v1/emails", { query: { ...NEWEST, subscriber_id } })),
   ])
   const more = { reachability: reachability?.data, topics: topics?.data, consents: consents?.data }
-  return { subscriber, ...more, messages: messages?.data }
+  return { subscriber, ...more, devices: devices?.data, messages: messages?.data }
 }
 
 function subscriberText(found: SubscriberFacts, paint: Paint, width: number): string {
-  const { subscriber, reachability, topics: followed, consents, messages } = found
+  const { subscriber, reachability, topics: followed, consents, devices, messages } = found
   const section = (title: string, text: string | undefined) =>
     `${paint.bold(title)}\n${text ?? paint.dim("this key may not read it")}`
   const list = <Row>(rows: readonly Row[] | undefined, shown: Columns<Row>) =>
@@ -186,6 +190,7 @@ function subscriberText(found: SubscriberFacts, paint: Paint, width: number): st
     section("REACHABILITY", reachability && reachabilityText(reachability, paint)),
     section("TOPICS", list(followed, subscribedColumns)),
     section("CONSENTS", list(consents, consentColumns)),
+    section("DEVICES", list(devices, shownDevices)),
     section("LAST MESSAGES", list(messages, emailColumns)),
   ].join("\n\n")
 }
@@ -281,7 +286,7 @@ const cancel = action("c", "cancel", "cancel the rest of this publish (asks firs
 })
 
 const subscriber: Key = {
-  ...key("s", "subscriber", "open a subscriber: reachability, consents and last messages"),
+  ...key("s", "subscriber", "open a subscriber: reachability, consents, devices and last messages"),
   press: (state) => step({ ...state, prompt: { asks: "subscriber", text: "", problem: null } }),
 }
 

@@ -5,9 +5,11 @@ import type { MessageRow } from "./message-rows"
 const STATUSES = ["queued", "sending", "sent", "delivered", "failed"] as const
 const OF_EMAIL = ["bounced", "complained"] as const
 const OF_TEXT = ["undelivered", "cancelled", "received"] as const
+const OF_PUSH = ["cancelled", "expired"] as const
 const OF_INBOX = ["unseen", "seen", "read", "archived", "snoozed"] as const
-/** Some end only while the monitor looks on: no list has them. */
-const ALL_STATUSES = [...STATUSES, ...OF_EMAIL, ...OF_TEXT, ...OF_INBOX, "expired"] as const
+const ALL_STATUSES = [
+  ...new Set([...STATUSES, ...OF_EMAIL, ...OF_TEXT, ...OF_PUSH, ...OF_INBOX] as const),
+]
 
 export interface MessageFilter {
   text: string
@@ -37,6 +39,13 @@ export function textQuery({ status, template_id, subject, ...query }: MessageFil
   const known = [...STATUSES, ...OF_TEXT].find((one) => one === status)
   if ((status && !known) || template_id || subject || query.to?.includes("@")) return undefined
   return { ...query, status: known }
+}
+
+/** What the list of push messages is asked for; undefined where none passes the filter. */
+export function pushQuery({ status, template_id, subject, to, tag }: MessageFilter["query"]) {
+  const known = [...STATUSES, ...OF_PUSH].find((one) => one === status)
+  if ((status && !known) || template_id || subject || to) return undefined
+  return { tag, status: known }
 }
 
 /** What the list of inboxes is asked for; undefined where none passes the filter. */

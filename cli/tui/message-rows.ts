@@ -1,6 +1,7 @@
 import type { Components } from "../../src/client/components"
 import { isHeld, UNCONFIRMED } from "../lib/email-text"
 import { inboxState } from "../lib/inbox-text"
+import { pushTitle } from "../lib/push-text"
 import { personOf } from "../lib/sms-text"
 import { shortId } from "../lib/table"
 import { cleanLine } from "../lib/terminal"
@@ -83,6 +84,10 @@ const told: Partial<Record<string, string>> = {
   "sms.undelivered": "undelivered",
   "sms.failed": "failed",
   "sms.received": "received",
+  "push.sent": "sent",
+  "push.delivered": "delivered",
+  "push.failed": "failed",
+  "push.expired": "expired",
   "inbox.created": "unseen",
   "inbox.seen": "seen",
   "inbox.read": "read",
@@ -120,6 +125,18 @@ export const updateOfText = (text: Components["SmsSummary"]): RowUpdate => ({
   to: clean(personOf(text)),
   subject: clean(text.body),
   status: clean(text.status),
+})
+
+/** Its address is the device. The list says neither why nor how often. */
+export const updateOfPush = (message: Components["PushSummary"]): RowUpdate => ({
+  id: clean(message.id),
+  at: timeOf(message.delivered_at ?? message.sent_at ?? message.created_at),
+  created_at: timeOf(message.created_at),
+  channel: "push",
+  to: clean(message.device_id),
+  subject: clean(pushTitle(message)),
+  status: clean(message.status),
+  tags: tagsOf(message.tags),
 })
 
 /** The list says whose inbox it is by the id of the server alone. */
@@ -166,6 +183,7 @@ type Named = Record<"id" | "to" | "subject", unknown>
 const CHANNELS: Partial<Record<string, (data: EventData, type: string) => Named>> = {
   email: (data) => ({ id: data.message_id, to: data.recipient_email, subject: data.subject }),
   sms: (data, type) => ({ id: data.sms_message_id, to: personIn(type, data), subject: data.body }),
+  push: (data) => ({ id: data.push_message_id, to: data.device_id, subject: undefined }),
   in_app: (data) => ({ id: data.inbox_message_id, to: data.external_id, subject: undefined }),
 }
 
@@ -306,7 +324,7 @@ function merged(row: MessageRow, { at, attempts, status, ...fact }: RowUpdate): 
   }
 }
 
-/** What is held or unconfirmed stays so until it moves: the list of texts does not say it again. */
+/** What is held or unconfirmed stays so until it moves: lists of texts and push messages do not say it again. */
 const reasonAfter = ({ status_reason }: MessageRow, status: string): string =>
   (status === "queued" && isHeld(status_reason)) ||
   (status === "sent" && status_reason === UNCONFIRMED)

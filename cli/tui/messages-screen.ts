@@ -11,6 +11,7 @@ import {
 } from "../lib/email-text"
 import { reportLines } from "../lib/inbound-text"
 import { inboxText } from "../lib/inbox-text"
+import { pushText } from "../lib/push-text"
 import { smsText } from "../lib/sms-text"
 import { cleanLine, cleanText, type Paint } from "../lib/terminal"
 import { age, clockSecond, clockTime, tookText } from "../lib/time"
@@ -168,14 +169,18 @@ const cancel = {
     if (!row) return step(state)
     if (row.status !== "queued")
       return said(state, `only a queued message can be cancelled; this one is ${row.status}`)
-    const done = () => `cancelled ${nameOf(row)}`
-    const asked =
-      row.channel === "sms"
-        ? change("POST /v1/sms/{sms_id}/cancel", { params: { sms_id: row.id } }, done)
-        : change("POST /v1/emails/{email_id}/cancel", { params: { email_id: row.id } }, done)
+    const asked = cancelOf(row, () => `cancelled ${nameOf(row)}`)
     return ask(state, `Cancel ${nameOf(row)} to ${row.to}? It will not be sent.`, asked)
   }),
   short: "", // the line of keys is full
+}
+
+function cancelOf({ channel, id }: MessageRow, done: () => string) {
+  if (channel === "sms")
+    return change("POST /v1/sms/{sms_id}/cancel", { params: { sms_id: id } }, done)
+  if (channel === "push")
+    return change("POST /v1/push/{push_id}/cancel", { params: { push_id: id } }, done)
+  return change("POST /v1/emails/{email_id}/cancel", { params: { email_id: id } }, done)
 }
 
 const pause = action("Space", "pause", "pause the list, or continue it", (state) =>
@@ -222,8 +227,10 @@ export function messageText(
   _: number,
   tab: Tab,
 ): string | undefined {
-  const { email, sms, inbox, attempts = [], reports = [], raw, content, events, tracking } = parts
+  const { email, sms, push, inbox, attempts = [], reports = [] } = parts
+  const { raw, content, events, tracking } = parts
   if (sms) return textOf(sms, tab, paint)
+  if (push) return pushTextOf(push, tab, paint)
   if (inbox) return inboxTextOf(inbox, tab, paint)
   switch (tab) {
     case "Timeline": {
@@ -249,6 +256,11 @@ export function messageText(
 function textOf(sms: Components["Sms"], tab: Tab, paint: Paint): string {
   if (tab === "Timeline" || tab === "Events") return smsText(sms, paint)
   return tab === "Text" ? wholeText(sms.body, paint) : paint.dim("a text has none")
+}
+
+function pushTextOf(message: Components["PushMessage"], tab: Tab, paint: Paint): string {
+  if (tab === "Timeline" || tab === "Events") return pushText(message, paint)
+  return tab === "Text" ? wholeText(message.body, paint) : paint.dim("a push message has none")
 }
 
 function inboxTextOf(message: Components["InboxMessage"], tab: Tab, paint: Paint): string {
@@ -289,6 +301,9 @@ function wholeText(found: string | null | undefined, paint: Paint): string {
 async function partsOf(client: Client, { id, of, tab }: Opening): Promise<MessageParts> {
   if (of === "sms") {
     return { sms: (await client.call("GET /v1/sms/{sms_id}", { params: { sms_id: id } })).data }
+  }
+  if (of === "push") {
+    return { push: (await client.call("GET /v1/push/{push_id}", { params: { push_id: id } })).data }
   }
   if (of === "in_app") {
     const params = { inbox_id: id }
@@ -335,7 +350,7 @@ const isUntold = ({ channel, subject, created_at }: MessageRow, now: number): bo
   channel !== "email" && subject === "" && now - created_at < UNTOLD_MILLISECONDS
 
 export const messagesScreen: Screen = {
-  // No event tells which template a mail was made from, nor what a text or a message in an inbox says.
+  // No event tells which template a mail was made from, nor what any other message says.
   loads({ messages: { filter, rows }, details, now }) {
     if (details.messages) return []
     const is_of_template = filter.query.template_id !== undefined

@@ -1,8 +1,14 @@
 import type { Client } from "../lib/client"
 import { given } from "../lib/input"
 import { moment } from "../lib/time"
-import { emailQuery, inboxQuery, type MessageFilter, textQuery } from "./filter"
-import { type RowUpdate, updateOfEmail, updateOfInbox, updateOfText } from "./message-rows"
+import { emailQuery, inboxQuery, type MessageFilter, pushQuery, textQuery } from "./filter"
+import {
+  type RowUpdate,
+  updateOfEmail,
+  updateOfInbox,
+  updateOfPush,
+  updateOfText,
+} from "./message-rows"
 import { PAGE, readable } from "./reading"
 
 interface MessagePage {
@@ -45,6 +51,17 @@ const readTexts: Read = async (client, { query: { since, ...filter } }, cursor) 
   return { facts, next: found.meta.next_cursor ?? null }
 }
 
+/** A key that may not read push messages sees none. */
+const readPushes: Read = async (client, { query: { since, ...filter } }, cursor) => {
+  const fields = pushQuery(filter)
+  if (!fields) return NOTHING
+  const created_after = since === undefined ? undefined : moment(since, "since")
+  const query = given({ ...fields, created_after, ...PAGE, cursor })
+  const found = await readable(client.call("GET /v1/push", { query }), () => true)
+  if (!found) return NOTHING
+  return { facts: found.data.map(updateOfPush), next: found.meta.next_cursor ?? null }
+}
+
 /** A key that may not read inboxes sees none. Their list knows no times: what is too old is left out here. */
 const readInboxes: Read = async (client, { query: { since, ...filter } }, cursor) => {
   const fields = inboxQuery(filter)
@@ -58,7 +75,7 @@ const readInboxes: Read = async (client, { query: { since, ...filter } }, cursor
   return { facts, next: is_over ? null : (found.meta.next_cursor ?? null) }
 }
 
-const LISTS = [readEmails, readTexts, readInboxes]
+const LISTS = [readEmails, readTexts, readPushes, readInboxes]
 
 /** The newest page of each list. */
 export async function newestMessages(client: Client, filter: MessageFilter): Promise<RowUpdate[]> {

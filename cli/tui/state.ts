@@ -68,6 +68,8 @@ export interface MessageParts {
   email?: Components["Email"]
   /** In the place of all others, of a message of the channel `sms`. */
   sms?: Components["Sms"]
+  /** The same for the channel `push`. */
+  push?: Components["PushMessage"]
   /** The same for the channel `in_app`. */
   inbox?: Components["InboxMessage"]
   attempts?: Components["EmailAttempt"][]
@@ -85,6 +87,7 @@ export interface SubscriberFacts {
   reachability: Components["Reachability"] | undefined
   topics: readonly Components["SubscribedTopic"][] | undefined
   consents: readonly Components["Consent"][] | undefined
+  devices: readonly Components["Device"][] | undefined
   messages: readonly Components["EmailSummary"][] | undefined
 }
 

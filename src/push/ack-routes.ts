@@ -11,16 +11,13 @@ import { ACKS } from "./tables"
 /** Longer than any of ours. */
 const MOST_TOKEN = 64
 
-const AckBody = t.Object(
-  {
-    event: word(ACKS, "What became of the message on the device."),
-    ack_token: optionalText({
-      maxLength: MOST_TOKEN,
-      description: "From the `data` of the message.",
-    }),
-  },
-  { title: "PushAck" },
-)
+const AckBody = t.Object({
+  event: word(ACKS, "What became of the message on the device."),
+  ack_token: optionalText({
+    maxLength: MOST_TOKEN,
+    description: "From the `data` of the message.",
+  }),
+})
 
 const Acknowledged = t.Object(
   { recorded: flag(true, "False where the device told so before.") },

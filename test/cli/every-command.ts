@@ -55,6 +55,36 @@ export const calls: Record<string, string[]> = {
   "sms cancel": [ID],
   "sms segments": ["hi"],
   "sms stats": ["--period", "2026-11"],
+  "push send": [
+    ...["hi", "there", "--to", "user-42", "--tag", "t", "--data", "{}", "--badge", "unread"],
+    ...["--action", "yes=Yes=/7", "--apns", "{}", "--ttl-seconds", "60", "--test", "--wait"],
+  ],
+  "push batch": ["-"],
+  "push list": [
+    ...["--status", "sent", "--user-id", "user-42", "--device-id", "phone-1", "--tag", "t"],
+    ...["--platform", "ios", "--batch", ID, "--since", "1h", "--until", "1m", "--limit", "3"],
+  ],
+  "push get": [ID],
+  "push explain": [ID],
+  "push cancel": [ID],
+  "push ack": [ID, "opened", "--ack-token", "t"],
+  "push stats": ["--period", "2026-11"],
+  "push public-key": [],
+  "push config get": [],
+  "push config set": ["webpush", "--subject", "mailto:a@b.c"],
+  "push config rm": ["apns"],
+  "push config test": ["apns", "--device-id", "phone-1"],
+  "devices list": ["--user-id", "u", "--platform", "web", "--status", "active", "--limit", "2"],
+  "devices get": ["phone-1"],
+  "devices register": [
+    ...["--user-id", "u", "--device-id", "phone-1", "--platform", "ios", "--token", "t"],
+    ...["--metadata", "a=b", "--app-id", "com.b.c", "--idempotency-key", "k1"],
+  ],
+  "devices batch": ["-"],
+  "devices update": ["phone-1", "--token", "t", "--enabled", "off"],
+  "devices unlink": ["phone-1"],
+  "devices rm": ["phone-1"],
+  "devices stats": [],
   "scheduled list": ["--channel", "email", "--status", "queued", "--limit", "2"],
   "scheduled get": [ID],
   "scheduled cancel": [ID],
@@ -335,6 +365,7 @@ export const calls: Record<string, string[]> = {
 
 /** The same commands with words that lead them to another route. */
 export const further: [string, string[]][] = [
+  ["devices rm", ["--user-id", "user-42"]],
   ["topics leave", ["news", "user-1", ID]],
   ["topics publishes", ["news", ID]],
   ["inbound attachments", [ID]],
@@ -352,7 +383,7 @@ export const further: [string, string[]][] = [
 /** These are for who has no credential yet, and carry none. */
 export const anonymous = [
   ...["status", "routes", "login", "setup", "signup", "password forgot", "password reset"],
-  ...["invitations show", "invitations accept"],
+  ...["invitations show", "invitations accept", "push ack"],
 ]
 
 /** These are about a sign-in, and nothing to a key. */
@@ -369,6 +400,7 @@ export function everything(): FakeApi {
   answerReputation(api)
   answerMail(api)
   answerTexts(api)
+  answerPushes(api)
   answerInbound(api)
   answerPreferences(api)
   answerCategories(api)
@@ -405,6 +437,38 @@ function answerTexts(api: FakeApi): void {
   api.data("POST /v1/sms/segments", { ...inspection, offending: [], gsm7_suggestion: null })
   const none = { by_status: {}, by_provider: {} }
   api.data("GET /v1/sms/stats", { period: "2026-11", total: 0, segments: 0, ...none })
+}
+
+function answerPushes(api: FakeApi): void {
+  const push = {
+    ...{ id: ID, user_id: "u", device_id: "phone-1", platform: "ios", provider: "apns" },
+    ...{ title: "hi", body: null, data: {}, tags: [], action_buttons: [], events: [] },
+    ...{ status: "delivered", status_reason: null, scheduled_at: null, created_at: AT },
+  }
+  api.data("POST /v1/push", { id: ID, status: "queued", devices: 1, messages: [push] })
+  api.data("POST /v1/push/batch", { total: 1, succeeded: 1, failed: 0, results: [] })
+  api.data("GET /v1/push", [push])
+  api.data(`GET /v1/push/${ID}`, push)
+  api.data(`POST /v1/push/${ID}/cancel`, { ...push, status: "cancelled" })
+  api.data(`POST /v1/push/${ID}/ack`, { recorded: true })
+  api.data(`GET /v1/push/${ID}/explain`, { push_id: ID, verdict: "", summary: "", steps: [] })
+  const none = { by_status: {}, by_platform: {}, by_provider: {}, by_day: [], errors: [] }
+  api.data("GET /v1/push/stats", { period: "2026-11", total: 0, opened: 0, ...none })
+  api.data("GET /v1/push/webpush/public-key", { public_key: "k" })
+  api.data("GET /v1/push/config", { apns: null, fcm: null, webpush: null })
+  api.data("PUT /v1/push/config/webpush", { id: ID, provider: "webpush" })
+  api.data("DELETE /v1/push/config/apns", { id: ID, deleted: true })
+  api.data("POST /v1/push/config/apns/test", { ok: true, detail: "It works." })
+  const device = { id: ID, device_id: "phone-1", user_id: "u", platform: "ios", provider: "apns" }
+  api.data("POST /v1/devices", device)
+  api.data("GET /v1/devices", [{ ...device, status: "active", last_active_at: AT }])
+  api.data("POST /v1/devices/batch", { total: 1, succeeded: 1, failed: 0, results: [] })
+  api.data("GET /v1/devices/phone-1", device)
+  api.data("PATCH /v1/devices/phone-1", device)
+  api.data("POST /v1/devices/phone-1/unlink", { ...device, user_id: null })
+  api.data("DELETE /v1/devices/phone-1", { id: ID, deleted: true })
+  api.data("DELETE /v1/devices/user/user-42", { user_id: "user-42", deleted: 2 })
+  api.data("GET /v1/devices/stats", { total: 1, active: 1, expired: 0 })
 }
 
 function answerMail(api: FakeApi): void {

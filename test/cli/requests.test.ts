@@ -19,10 +19,10 @@ const { access_token, refresh_token } = session()
 const secrets = [KEY, PASSWORD, ACCESS_TOKEN, REFRESH_TOKEN, access_token, refresh_token]
 
 const query_names = `
-  action actor_id address after batch_id before category channel created_after created_before cursor diagnostic direction domain
-  email event_id event_type external_id extract force format forward from key_id kind limit locale origin path per_page
-  period phone project_id reason request_id search since state status subject tag target_type template_id thread_id
-  timeout to topic types version window`
+  action actor_id address after batch_id before category channel created_after created_before cursor device_id diagnostic
+  direction domain email event_id event_type external_id extract force format forward from key_id kind limit locale origin path per_page
+  period phone platform project_id reason request_id search since state status subject tag target_type template_id thread_id
+  timeout to topic types user_id version window`
 const allowed = query_names.trim().split(/\s+/)
 
 /** Every command that does something: also a group that is one itself, as `usage`. */
@@ -41,6 +41,8 @@ const INBOX_SOCKET = "/v1/subscriber-inbox/ws"
 const INPUT: Record<string, string> = {
   "emails batch": '[{"to":"a@b.c"}]',
   "sms batch": '[{"to":"+14155550100","body":"hi"}]',
+  "push batch": '[{"user_id":"u","title":"hi"}]',
+  "devices batch": '[{"user_id":"u","platform":"ios","token":"t"}]',
   "suppressions import": "a@b.c\n",
 }
 

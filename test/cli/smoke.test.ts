@@ -9,6 +9,7 @@ const NAMES = [
   "send",
   "text",
   "inbox",
+  "push",
   "webhook",
   "template",
   "submission",

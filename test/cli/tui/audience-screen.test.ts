@@ -4,7 +4,16 @@ import { screenLines as linesOf } from "../../../cli/tui/monitor"
 import { press } from "../../../cli/tui/press"
 import type { State } from "../../../cli/tui/state"
 import { applyNews } from "../../../cli/tui/store"
-import { consentRow, monitorWith, NOW, publishRow, readOf, subscriberRow, topicRow } from "./rows"
+import {
+  consentRow,
+  idAt,
+  monitorWith,
+  NOW,
+  publishRow,
+  readOf,
+  subscriberRow,
+  topicRow,
+} from "./rows"
 
 const READ = { is: "rows", list: "topics", more: false } as const
 const OPENED = { is: "detail", screen: "audience", id: "user-1042", tab: "Timeline" } as const
@@ -191,6 +200,22 @@ const open_over = { topic_key: "offers", status: "completed" as const }
 
 const NOBODY = { no_address: 0, preference: 0, suppressed: 0, frequency_cap: 0, quota: 0 }
 
+const AT = new Date(NOW).toISOString()
+
+const DEVICE = {
+  ...{ id: idAt(NOW), device_id: "pixel-7", user_id: "user-1042", subscriber_id: null },
+  ...{
+    platform: "android" as const,
+    provider: "fcm" as const,
+    token: null,
+    device_name: "Ann's phone",
+  },
+  ...{ app_id: null, app_version: null, os_version: null, locale: null, timezone: null },
+  ...{ apns_environment: null, status: "expired" as const, status_reason: "unregistered" },
+  ...{ failure_count: 1, metadata: {}, last_active_at: AT, last_success_at: null },
+  ...{ created_at: AT, updated_at: AT, scope: { type: "project" as const } },
+}
+
 describe("a subscriber on the Audience screen", () => {
   const found = () => ({
     subscriber: subscriberRow(),
@@ -206,6 +231,7 @@ describe("a subscriber on the Audience screen", () => {
     },
     topics: [{ key: "news", name: "News", subscribed_at: "2026-11-21T12:00:00.000Z" }],
     consents: [consentRow()],
+    devices: [DEVICE],
     messages: undefined,
   })
 
@@ -230,6 +256,7 @@ describe("a subscriber on the Audience screen", () => {
     expect(text).toMatch(/sms +✓ quiet_hours until/)
     expect(text).toMatch(/in_app +✓/)
     expect(text).toMatch(/granted +email +category newsletter +api/)
+    expect(text).toMatch(/DEVICE +NAME[\s\S]+pixel-7 +Ann's phone +android +fcm +expired/)
     expect(text).toMatch(/LAST MESSAGES/)
     expect(text).toContain("this key may not read it")
     const late = applyNews(opened, { ...news, id: "other" }).state
