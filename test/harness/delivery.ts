@@ -60,7 +60,8 @@ export async function deliverBy(
   }
 }
 
-async function isAnyOpen({ store }: TestService["parts"]): Promise<boolean> {
+/** Whether a message is due that has not come to its end. */
+export async function isAnyOpen({ store }: Pick<TestService["parts"], "store">): Promise<boolean> {
   const { scheduled_at } = messages
   const open = inArray(messages.status, ["queued", "sending"])
   const due = and(open, or(isNull(scheduled_at), lte(scheduled_at, now())))

@@ -42,6 +42,7 @@ const STORIES = new Set([
   "test/operations/invariants.test.ts",
   "test/plans/stored-bytes.test.ts",
   "test/providers/routes.test.ts",
+  "test/push/device-life.test.ts",
   "test/push/one-provider-refused.test.ts",
   "test/sms/stats.test.ts",
   "test/smtp/submission.test.ts",

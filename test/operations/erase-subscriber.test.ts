@@ -224,8 +224,8 @@ describe("erase", () => {
     expect((await remaining(project)).length).toBeGreaterThanOrEqual(18)
     const answer = await project.post(path(kept.id, "/erase"), { confirm: kept.external_id })
     expect(answer.body.data.counts).toMatchObject({
-      ...{ messages: 2, captures: 2, inbound_emails: 1, unsubscribes: 2, topics: 1 },
-      ...{ suppressions: 2, unsubscribe_links: 1 },
+      ...{ messages: 3, captures: 2, inbound_emails: 1, unsubscribes: 2, topics: 1 },
+      ...{ suppressions: 2, unsubscribe_links: 1, devices: 1 },
     })
     await runLaterJobs()
     expect(await remaining(project)).toEqual([])

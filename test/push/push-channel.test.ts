@@ -3,10 +3,14 @@ import { eq } from "drizzle-orm"
 import { millis, sleep } from "../../src/core/time"
 import { DeviceFates } from "../../src/devices/device-fates"
 import { devices } from "../../src/devices/tables"
-import { OVER } from "../../src/jobs/work-item"
+import { blank, QueueLines } from "../../src/jobs/counts"
+import { holdOpenWork } from "../../src/jobs/holds"
+import { HELD, OVER, READY, RESTORE_HOLD } from "../../src/jobs/work-item"
 import { dayCounts } from "../../src/messages/day-counts"
+import { countMessages } from "../../src/messages/pipeline"
 import { acknowledge } from "../../src/messages/settle"
 import { messages } from "../../src/messages/tables"
+import { heldTables } from "../../src/operations/start-held"
 import { isAckToken } from "../../src/push/ack-token"
 import { pushChannel } from "../../src/push/channel"
 import {
@@ -16,6 +20,7 @@ import {
   pushOutcome,
   pushSchedule,
 } from "../../src/push/providers/provider"
+import { openWork } from "../../src/queue/queue"
 import { movableClock } from "../harness/clock"
 import { addProject } from "../harness/project-rows"
 import { WorkLoops } from "../harness/work-loops"
@@ -107,6 +112,32 @@ test("what nobody acknowledged in its time to live expires, and at least a minut
   expect(told.map((line) => line.split(" ")[0])).toEqual(["push.sent", "push.expired"])
   expect(await office.row(unlimited)).toMatchObject({ status: "sent", state: OVER })
   expect(await store.tx((tx) => acknowledge(tx, unheard, "apns"))).toBeFalse()
+})
+
+test("what only waits to expire is no work that is counted, and a restore does not hold it", async () => {
+  await using office = await pushOffice()
+  const { device, store } = office
+  const unheard = await office.accept(pushLetter(device, {}, { ttl_seconds: 5 }))
+  await office.runUntil(unheard, ({ status, owner }) => status === "sent" && owner === null)
+  const linesOf = () => new QueueLines(store.read, [countMessages()]).all()
+  expect((await linesOf()).get("push") ?? blank()).toEqual(blank())
+  expect((await openWork(store.read, device.project_id)).work.by_state).toEqual([])
+  clock.advance({ seconds: 3600 })
+  const waiting = await office.accept(pushLetter(device))
+  const line = (await linesOf()).get("push")
+  expect(line).toMatchObject({ depth: 1, running: 0 })
+  expect(line?.oldest_seconds).toBeLessThan(3600)
+  const { by_state } = (await openWork(store.read, device.project_id)).work
+  expect(by_state).toMatchObject([{ queue: "push", state: "waiting", count: 1 }])
+
+  expect(await holdOpenWork(store, heldTables([]))).toBe(1)
+  expect(await office.row(unheard)).toMatchObject({ status: "sent", state: READY, owner: null })
+  const held = { status: "queued", state: HELD, owner: RESTORE_HOLD } as const
+  expect(await office.row(waiting)).toMatchObject(held)
+  const ended = await office.runUntil(unheard, ({ status }) => status !== "sent")
+  expect(ended).toMatchObject({ status: "expired", state: OVER })
+  expect(await office.row(waiting)).toMatchObject(held)
+  expect(office.handed).toHaveLength(1)
 })
 
 test("a device that is faster than its provider's answer ends the message, whatever the answer is", async () => {
