@@ -202,6 +202,7 @@ function endingRoutes(parts: ProviderParts): AnyRoute[] {
         "invalid_phone_number",
         "sender_not_configured",
         "domain_not_verified",
+        "conflict",
         "device_not_found",
         "provider_error",
         "send_failed",

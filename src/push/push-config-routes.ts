@@ -132,7 +132,7 @@ const trialRoute = (parts: PushConfigParts): AnyRoute =>
       { ok: flag(true), detail: text("The key pair signs.") },
       { title: "PushProviderTest" },
     ),
-    errors: ["device_not_found", "provider_error"],
+    errors: ["conflict", "device_not_found", "provider_error"],
     handle: async (call) => {
       const { caller, project_id, body } = call
       if (call.params.provider === "webpush")
