@@ -50,4 +50,5 @@ CREATE UNIQUE INDEX "devices_by_name" ON "devices" USING btree ("project_id","de
 CREATE UNIQUE INDEX "devices_by_token" ON "devices" USING btree ("project_id","scope","token_hash");--> statement-breakpoint
 CREATE INDEX "devices_by_user" ON "devices" USING btree ("project_id","user_id","id") WHERE user_id IS NOT NULL;--> statement-breakpoint
 CREATE INDEX "push_days_by_day" ON "push_days" USING btree ("day");--> statement-breakpoint
-CREATE INDEX "messages_by_user" ON "messages" USING btree ("project_id","user_id","id") WHERE user_id IS NOT NULL;
+CREATE INDEX "messages_by_user" ON "messages" USING btree ("project_id","user_id","id") WHERE user_id IS NOT NULL;--> statement-breakpoint
+CREATE INDEX "messages_held_until" ON "messages" USING btree ("lease_until") WHERE state = 3 AND lease_until IS NOT NULL;

@@ -50,4 +50,5 @@ CREATE TABLE `push_days` (
 --> statement-breakpoint
 CREATE INDEX `push_days_by_day` ON `push_days` (`day`);--> statement-breakpoint
 ALTER TABLE `messages` ADD `user_id` text;--> statement-breakpoint
-CREATE INDEX `messages_by_user` ON `messages` (`project_id`,`user_id`,`id`) WHERE user_id IS NOT NULL;
+CREATE INDEX `messages_by_user` ON `messages` (`project_id`,`user_id`,`id`) WHERE user_id IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `messages_held_until` ON `messages` (`lease_until`) WHERE state = 3 AND lease_until IS NOT NULL;

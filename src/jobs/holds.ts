@@ -6,6 +6,7 @@ import {
   inArray,
   isNotNull,
   isNull,
+  lte,
   notInArray,
   or,
   type SQL,
@@ -26,7 +27,7 @@ export type AnyWorkRows = Pick<WorkRows<WorkRow>, "name" | "table" | "freeOf" | 
 
 const AT_ONCE = 500
 
-const FREE = { state: READY, owner: null }
+const FREE = { state: READY, owner: null, lease_until: null }
 
 export const underHold = ({ table }: AnyWorkRows, by: string) => and(isHeld, eq(table.owner, by))
 
@@ -54,6 +55,18 @@ export async function unhold(store: Store, rows: AnyWorkRows, by: string): Promi
   const ids = (await under.limit(AT_ONCE)).map((row) => row.id)
   if (ids.length > 0) await store.tx((tx) => unholdThese(tx, rows, by, ids))
   return ids.length
+}
+
+/** Releases what no hold may keep for longer, some at a time. Returns how many rows that were. */
+export async function unholdEnded(store: Store, rows: AnyWorkRows): Promise<number> {
+  const { id, owner, lease_until } = rows.table
+  const ended = and(isHeld, isNotNull(lease_until), lte(lease_until, now()))
+  const some = await store.read.select({ id, owner }).from(rows.table).where(ended).limit(AT_ONCE)
+  for (const [by, list] of Map.groupBy(some, (row) => row.owner ?? "")) {
+    const ids = list.map((row) => row.id)
+    await store.tx((tx) => unholdThese(tx, rows, by, ids))
+  }
+  return some.length
 }
 
 /** Releases those of these rows that are under a hold. Returns how many. */

@@ -194,8 +194,10 @@ function afterOf(
   const free = { owner: null, lease_until: null }
   if (hold) {
     const tries = hold.was_tried ? attempt : attempt - 1
-    if (hold.until !== null) return { ...free, state: READY, run_at: hold.until, attempt: tries }
-    return { ...free, state: HELD, owner: hold.by ?? null, run_at, attempt: tries }
+    const { until, by = null } = hold
+    if (until === null || by !== null)
+      return { state: HELD, owner: by, lease_until: until, run_at, attempt: tries }
+    return { ...free, state: READY, run_at: until, attempt: tries }
   }
   const seconds = schedule(attempt, ageSeconds(row))
   if (seconds === undefined) return { ...free, state: DEAD, run_at: now(), attempt }

@@ -33,7 +33,7 @@ export const noticeSchedule: RetrySchedule = (attempt, age_seconds) =>
 
 /** Why work is not done now, though it is due. It is no attempt, so it uses none up. */
 export interface Hold {
-  /** When to look again; null: when the pause `by` ends. */
+  /** When to look again, also where the pause `by` lasts longer; null: when that one ends. */
   until: string | null
   reason: string
   /** The queue whose pause it is, or another named hold. */
@@ -48,7 +48,7 @@ export interface Hold {
  */
 export class DeferredError extends Error {
   override readonly name = "DeferredError"
-  /** Null: until the pause `by` ends. */
+  /** Null: until the pause `by` ends. Beside `by`: at most so long. */
   readonly seconds: number | null
   readonly by: string | undefined
 

@@ -1,6 +1,6 @@
 import { and, asc, eq } from "drizzle-orm"
 import { now } from "../core/time"
-import { heldFor, holders, providerHold, unhold, unholdThese } from "../jobs/holds"
+import { heldFor, holders, providerHold, unhold, unholdEnded, unholdThese } from "../jobs/holds"
 import type { JobHandler } from "../jobs/jobs"
 import { isHeld } from "../jobs/work-rows"
 import { isDue, type Probe, probeAgain, resume } from "../providers/health"
@@ -100,8 +100,12 @@ export const wakeWaiting = (store: Store): JobHandler<{ project_id: string }> =>
   },
 })
 
-/** The same for every project: a message may have been held just when its provider came back. */
+/**
+ * The same for every project: a message may have been held just when its provider came back, and the time of one may
+ * be over meanwhile.
+ */
 export async function wakeStranded(store: Store, of_project?: string): Promise<void> {
+  if (of_project === undefined) while ((await unholdEnded(store, messageRows)) > 0);
   for (const by of await holders(store.read, messageRows)) {
     const held = heldFor(by)
     if (!held || held.project_id !== (of_project ?? held.project_id)) continue

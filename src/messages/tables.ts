@@ -154,6 +154,9 @@ export const messages = table(
       .on(message.project_id, message.fan_out_id, message.id)
       .where(sql`fan_out_id IS NOT NULL`),
     ...workIndexes("messages", message, message.priority),
+    index("messages_held_until")
+      .on(message.lease_until)
+      .where(sql`state = 3 AND lease_until IS NOT NULL`),
   ],
 )
 life(messages, {

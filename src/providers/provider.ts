@@ -77,7 +77,7 @@ export interface Outcome extends RecipientOutcome {
   transcript: string[]
   schedule: RetrySchedule
   /** The provider refused our login. No event tells of the attempt, and the message waits under this hold. */
-  login_refused?: { reason: string; by: string }
+  login_refused?: { reason: string; by: string; until?: string }
 }
 
 /** What a mail relay makes of our return path at a host: its refusal, or null where it takes it. */

@@ -4,6 +4,7 @@ import type { DeviceFates } from "../devices/device-fates"
 import { deviceNow } from "../devices/find-device"
 import type { DeviceRow } from "../devices/tables"
 import { unreadIn } from "../inbox/ledger"
+import { DeferredError } from "../jobs/work-item"
 import { Semaphore } from "../lib/semaphore"
 import type { Channel } from "../messages/channel"
 import { asksAudience } from "../messages/send-fields"
@@ -40,7 +41,11 @@ export function pushChannel({ concurrency, ...parts }: PushChannelParts): Channe
     async prepare(message, content) {
       const { id, project_id, stream, address, sandbox } = message
       const only = { service: envelopeOf(message).provider }
-      if (!sandbox) await provider.admit?.(id, [address], stream === "auth", project_id, only)
+      // Nobody is asked for what is too late, so a provider that is paused or gone keeps none of it.
+      if (!sandbox && secondsLeft(message) >= 0) {
+        const admitted = provider.admit?.(id, [address], stream === "auth", project_id, only)
+        await admitted?.catch(atMostUntilOver(message))
+      }
       held.set(id, await permits.acquire())
       return { content }
     },
@@ -78,12 +83,14 @@ async function attempt(
   const to = [address]
   const answer = sandbox
     ? pushOutcome(service, { to }, { meaning: "sent", said: SANDBOX })
-    : await provider.send({
-        ...{ message_id: id, project_id, to, service, device, content, ttl_seconds },
-        push_id: id,
-        ack_token: ackToken(secrets, id),
-        badge: await badgeFor(store.read, message, content),
-      })
+    : await provider
+        .send({
+          ...{ message_id: id, project_id, to, service, device, content, ttl_seconds },
+          push_id: id,
+          ack_token: ackToken(secrets, id),
+          badge: await badgeFor(store.read, message, content),
+        })
+        .catch(atMostUntilOver(message))
   if (answer.gone) await fates.gone(device, answer.code ?? "", answer.gone.since)
   if (answer.status === "failed") fates.failed(device)
   else if (answer.status === "sent" && !sandbox) fates.succeeded(device)
@@ -126,9 +133,24 @@ function secondsLeft(message: Message): number {
   return ttl_seconds > age ? Math.ceil(ttl_seconds - age) : -1
 }
 
+/** A message that waits for its provider waits no longer than its time to live. */
+const atMostUntilOver =
+  (message: Message) =>
+  (error: unknown): never => {
+    if (!(error instanceof DeferredError) || error.by === undefined) throw error
+    throw new DeferredError(error.message, (overAt(message) - millis()) / 1000, error.by)
+  }
+
+/** In milliseconds. At first it has a while, however short its time to live is (`secondsLeft`). */
+function overAt(message: Message): number {
+  const { ttl_seconds = LONGEST_TTL_SECONDS } = envelopeOf(message)
+  return millisFrom(wantedSince(message)) + (Math.max(ttl_seconds, LEAST_SECONDS) + 1) * 1000
+}
+
 /** When it is tried again, and when it expires unheard. */
-function timesOf(message: Message, { schedule, status }: Outcome): Partial<Outcome> {
+function timesOf(message: Message, { schedule, status, login_refused }: Outcome): Partial<Outcome> {
   const { ttl_seconds } = envelopeOf(message)
+  if (login_refused) return { login_refused: { ...login_refused, until: isoFrom(overAt(message)) } }
   if (status === "sent" && ttl_seconds !== undefined) {
     const end = millisFrom(wantedSince(message)) + ttl_seconds * 1000
     return { unheard_at: isoFrom(Math.max(end, millis() + LEAST_SECONDS * 1000)) }

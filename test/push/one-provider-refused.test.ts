@@ -5,9 +5,11 @@ import { sleep } from "../../src/core/time"
 import { DeviceFates } from "../../src/devices/device-fates"
 import { PUSH_PROVIDERS, type PushProvider } from "../../src/devices/tables"
 import { heldFor, providerHold } from "../../src/jobs/holds"
+import { OVER } from "../../src/jobs/work-item"
 import { factsOf } from "../../src/messages/explanation"
 import { asTheyStand } from "../../src/messages/message-list"
 import { accept } from "../../src/messages/pipeline"
+import { wakeStranded } from "../../src/messages/provider-jobs"
 import { messages } from "../../src/messages/tables"
 import * as configs from "../../src/providers/configs"
 import { Failover } from "../../src/providers/failover"
@@ -80,9 +82,13 @@ async function threeProviders() {
   const rows = () => store.read.select().from(messages).orderBy(messages.id)
   return {
     ...{ store, project_id, refusing, asked, rows },
-    async push(service_name: PushProvider, number = 1) {
+    async push(
+      service_name: PushProvider,
+      number = 1,
+      said: Parameters<typeof pushLetter>[2] = {},
+    ) {
       const device = await addDevice(store, project_id, { provider: service_name })
-      const letters = Array.from({ length: number }, () => pushLetter(device, { account_id }))
+      const letters = Array.from({ length: number }, () => pushLetter(device, { account_id }, said))
       await store.tx((tx) => accept(tx, letters))
       loop.wake()
     },
@@ -154,4 +160,29 @@ test("new credentials wake what waits for that service, and nothing else", async
   await store.tx((tx) => resume(tx, apns))
   await until(async () => (await it.count()).sent === 2)
   expect(await it.count()).toEqual({ held: 2, sent: 2, queued: 0 })
+})
+
+test("what waits for a service that refuses our credentials expires when its time to live is over", async () => {
+  await using it = await threeProviders()
+  const { store, refusing, asked } = it
+  refusing.add("apns")
+  await it.push("apns", 2, { ttl_seconds: 5 })
+  await it.push("apns", 1)
+  await it.start()
+  await until(async () => (await it.count()).held === 3)
+  clock.advance({ seconds: 50 })
+  await wakeStranded(store)
+  expect(await it.count()).toMatchObject({ held: 3 }) // at first each has a minute
+  clock.advance({ seconds: 15 })
+  await wakeStranded(store)
+  await until(
+    async () => (await it.rows()).filter(({ status }) => status === "expired").length === 2,
+  )
+  const ended = { status: "expired", state: OVER, owner: null, lease_until: null, provider: null }
+  expect(await it.rows()).toMatchObject([ended, ended, { status: "queued" }])
+  expect(asked.length).toBeWithin(1, 3) // by the first one, and by the one that stays where a probe was due
+
+  clock.advance({ seconds: 61 })
+  refusing.clear()
+  await until(async () => (await it.count()).sent === 1)
 })

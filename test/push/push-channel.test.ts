@@ -5,7 +5,7 @@ import { DeviceFates } from "../../src/devices/device-fates"
 import { devices } from "../../src/devices/tables"
 import { blank, QueueLines } from "../../src/jobs/counts"
 import { holdOpenWork } from "../../src/jobs/holds"
-import { HELD, OVER, READY, RESTORE_HOLD } from "../../src/jobs/work-item"
+import { DeferredError, HELD, OVER, READY, RESTORE_HOLD } from "../../src/jobs/work-item"
 import { dayCounts } from "../../src/messages/day-counts"
 import { countMessages } from "../../src/messages/pipeline"
 import { acknowledge } from "../../src/messages/settle"
@@ -40,7 +40,7 @@ async function pushOffice(...answers: PushAnswer[]) {
   const device = await addDevice(store, project_id, { user_id: "ann" })
   const handed: OutgoingPush[] = []
   /** What happens while the provider is asked. */
-  const meanwhile = { act: async (_id: string): Promise<unknown> => undefined }
+  const meanwhile = { act: async (_id: string): Promise<unknown> => undefined, admit: () => {} }
   const provider: PushSender = {
     name: "apns",
     schedule: pushSchedule,
@@ -49,6 +49,7 @@ async function pushOffice(...answers: PushAnswer[]) {
       await meanwhile.act(push.message_id)
       return pushOutcome("apns", push, answers.shift() ?? { meaning: "sent", said: null })
     },
+    admit: async () => meanwhile.admit(),
     close: async () => {},
   }
   const fates = new DeviceFates(store)
@@ -169,7 +170,10 @@ test("attempts follow the table, and the last one fails with its code", async ()
   const id = await office.accept(pushLetter(office.device))
   for (const seconds of [1, 5, 30, 120, 600]) {
     const after = office.handed.length + 1
-    const waiting = await office.runUntil(id, ({ attempt }) => attempt === after)
+    const waiting = await office.runUntil(
+      id,
+      ({ attempt, owner }) => attempt === after && owner === null,
+    )
     expect(Date.parse(waiting.run_at) - millis()).toBeWithin(
       seconds * 1000 - 5000,
       seconds * 1000 + 1,
@@ -187,12 +191,25 @@ test("a time to live that ends before a provider took the message expires it", a
   const busy: PushAnswer = { meaning: "busy", said: "try later", retry_after: 900 }
   await using office = await pushOffice(busy)
   const id = await office.accept(pushLetter(office.device, {}, { ttl_seconds: 20 }))
-  const waiting = await office.runUntil(id, ({ attempt }) => attempt === 1)
+  const waiting = await office.runUntil(id, ({ attempt, owner }) => attempt === 1 && owner === null)
   expect(Date.parse(waiting.run_at) - millis()).toBeLessThanOrEqual(21_000)
   clock.advance({ seconds: 22 })
   const ended = await office.runUntil(id, ({ status }) => status !== "queued")
   expect(ended).toMatchObject({ status: "expired", state: OVER })
   expect(office.handed).toHaveLength(1)
+})
+
+test("a time to live that ends while no provider may be asked expires the message, too", async () => {
+  await using office = await pushOffice()
+  office.meanwhile.admit = () => {
+    throw new DeferredError("There is no provider.", 60)
+  }
+  const id = await office.accept(pushLetter(office.device, {}, { ttl_seconds: 20 }))
+  await office.runUntil(id, ({ status_reason, owner }) => status_reason !== null && owner === null)
+  clock.advance({ seconds: 61 })
+  const ended = await office.runUntil(id, ({ status }) => status !== "queued")
+  expect(ended).toMatchObject({ status: "expired", state: OVER })
+  expect(office.handed).toHaveLength(0)
 })
 
 test("a device that is gone expires, unless its app presented a token later", async () => {

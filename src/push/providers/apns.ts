@@ -88,6 +88,7 @@ function apns(access: ApnsAccess, { settings }: PushContext): PushSender {
   // The operator names the address, so it may be a private one. The list is read once, if it stays the same one.
   const allow_private = endpoint === null ? [] : [new URL(endpoint).hostname]
   const token = new KeptToken(() => signed(access))
+  const keys = keysWord(access)
   let turn = 0
 
   const post = (push: ApnsRequest) => {
@@ -102,8 +103,7 @@ function apns(access: ApnsAccess, { settings }: PushContext): PushSender {
           body: JSON.stringify(push.payload),
           allow_private,
           ca,
-          // Apple wants the keys of one team alone on a connection.
-          http2: `${access.team_id} ${access.key_id} ${turn}`,
+          http2: `${keys} ${turn}`,
         },
         ({ status, headers }, body) => readAnswer({ status, headers, body }, push, access),
       )
@@ -123,6 +123,13 @@ function apns(access: ApnsAccess, { settings }: PushContext): PushSender {
     close: async () => {},
   }
 }
+
+/**
+ * Apple wants the keys of one team alone on a connection. Who only knows the ids of another one's key does not get
+ * onto their connections.
+ */
+const keysWord = ({ team_id, key_id, private_key }: ApnsAccess): string =>
+  createHash("sha256").update(`${team_id} ${key_id} ${private_key}`).digest("base64url")
 
 async function signed({ key_id, team_id, private_key }: ApnsAccess) {
   const key = privateKey(private_key, "ec")

@@ -246,11 +246,14 @@ describe("a connection", () => {
   test("belongs to one key alone", async () => {
     const others = pair()
     using server = await fake()
-    const second = at(server, { key_id: "XYZ123DEFG", private_key: pemOf(others.privateKey) })
+    const private_key = pemOf(others.privateKey)
     await at(server).send(somePush())
-    expect((await second.send(somePush())).fault).toBe("authentication")
+    for (const key_id of ["XYZ123DEFG", access.key_id]) {
+      const other = at(server, { key_id, private_key })
+      expect((await other.send(somePush())).fault).toBe("authentication")
+    }
     expect((await at(server).send(somePush())).status).toBe("sent")
-    expect(server.asked.map(({ session }) => session)).toEqual([1, 2, 1])
+    expect(server.asked.map(({ session }) => session)).toEqual([1, 2, 3, 1])
   })
 
   test("that Apple ends with a GOAWAY loses no message", async () => {
