@@ -108,6 +108,7 @@ describe("stages by what is known", () => {
     ({
       id: newId(),
       project_id,
+      channel: "email",
       status: "queued",
       status_reason: null,
       address: "ann@example.test",
@@ -251,7 +252,7 @@ describe("stages by what is known", () => {
   })
 
   test("segments are counted where a message counts its own units", () => {
-    const [quota] = of({ units: 3 }).steps.filter(({ stage }) => stage === "quota")
+    const [quota] = of({ channel: "sms", units: 3 }).steps.filter(({ stage }) => stage === "quota")
     expect(quota?.detail).toBe("It used 3 segments of the month's quota.")
   })
 
