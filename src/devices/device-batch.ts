@@ -6,7 +6,7 @@ import { Semaphore } from "../lib/semaphore"
 import { rest } from "../store/in-steps"
 import type { Store, Tx } from "../store/store"
 import type { DeviceActor } from "./device-actor"
-import { type NewDevice, readDevice, requirePublic } from "./device-input"
+import { badEndpoint, endpointProblem, type NewDevice, readDevice } from "./device-input"
 import * as devices from "./devices"
 import { DeviceInput, MOST_AT_ONCE } from "./schemas"
 
@@ -78,18 +78,10 @@ async function registerSome(
 async function withPublicEndpoints(given: DeviceItems["given"], allow_private: readonly string[]) {
   const permits = new Semaphore(HOSTS_AT_ONCE)
   const signal = AbortSignal.timeout(HOSTS_MS)
-  const problems = new Map<string, Promise<ApiError | undefined>>()
+  const problems = new Map<string, Promise<string | undefined>>()
   const look = async (endpoint: string) => {
     const release = await permits.acquire()
-    try {
-      await requirePublic(endpoint, allow_private, signal)
-      return undefined
-    } catch (error) {
-      if (error instanceof ApiError) return error
-      throw error
-    } finally {
-      release()
-    }
+    return endpointProblem(endpoint, allow_private, signal).finally(release)
   }
   const open: DeviceItems["given"] = []
   const refused: DeviceItems["failed"] = []
@@ -99,10 +91,10 @@ async function withPublicEndpoints(given: DeviceItems["given"], allow_private: r
     if (!problems.has(origin)) problems.set(origin, look(item.token))
   }
   for (const { index, item } of given) {
-    const error =
+    const problem =
       item.provider === "webpush" ? await problems.get(new URL(item.token).origin) : undefined
-    if (error) refused.push({ index, error })
-    else open.push({ index, item })
+    if (problem === undefined) open.push({ index, item })
+    else refused.push({ index, error: badEndpoint(problem, `devices.${index}.`) })
   }
   return { open, refused }
 }

@@ -147,30 +147,39 @@ function isPoint(bytes: Buffer): boolean {
 /** What one request waits for the name servers at most. */
 const NAMES_MS = 3000
 
-/**
- * Throws 422 `invalid_url` for an endpoint that is not https, or not public, where the operator does not allow its
- * host. A name without an address passes: each send checks it again.
- */
-export async function requirePublic(
-  endpoint: string,
-  allow_private: readonly string[],
-  signal: AbortSignal = AbortSignal.timeout(NAMES_MS),
-): Promise<void> {
-  const place = destinationOf(endpoint)
-  const address = await addressFor(place, { allow_private }, signal).catch((error) => {
-    if (error instanceof NetError && error.kind === "blocked_address") throw notPublic()
-    return undefined
-  })
-  if (place.protocol === "https:" || isAllowed(place.host, address ?? "", allow_private)) return
-  throw invalid("subscription.endpoint", "invalid_url", "The endpoint must begin with https://.")
+/** Throws 422 `invalid_url` for an endpoint with a problem. */
+export async function requirePublic(endpoint: string, allow_private: readonly string[]) {
+  const signal = AbortSignal.timeout(NAMES_MS)
+  const problem = await endpointProblem(endpoint, allow_private, signal)
+  if (problem !== undefined) throw badEndpoint(problem)
 }
 
-const notPublic = () =>
-  invalid(
-    "subscription.endpoint",
-    "invalid_url",
-    "The endpoint leads to an address that is not public. An operator can allow it in providers.allow_private.",
-  )
+/** `place` is where the device is in the body; it ends with a dot. */
+export const badEndpoint = (problem: string, place = "") =>
+  invalid(`${place}subscription.endpoint`, "invalid_url", problem)
+
+/**
+ * What is wrong with an endpoint that is not https, or not public, where the operator does not allow its host. A name
+ * without an address passes: each send checks it again.
+ */
+export async function endpointProblem(
+  endpoint: string,
+  allow_private: readonly string[],
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const place = destinationOf(endpoint)
+  let address = ""
+  try {
+    address = await addressFor(place, { allow_private }, signal)
+  } catch (error) {
+    if (error instanceof NetError && error.kind === "blocked_address") return NOT_PUBLIC
+  }
+  if (place.protocol === "https:" || isAllowed(place.host, address, allow_private)) return undefined
+  return "The endpoint must begin with https://."
+}
+
+const NOT_PUBLIC =
+  "The endpoint leads to an address that is not public. An operator can allow it in providers.allow_private."
 
 const defined = <Fields extends object>(fields: Fields): Fields =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields

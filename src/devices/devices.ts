@@ -115,7 +115,9 @@ function newRow({ project_id, scope }: DeviceActor, given: NewDevice): DeviceRow
 
 /** What is absent stays. */
 function registered(before: DeviceRow, { platform, fields, ...token }: NewDevice): DeviceRow {
-  const row = { ...before, ...fields, ...presented(token), platform, status: "active" as const }
+  // Its app registers at each start: that must not undo what somebody switched off.
+  const status = before.status === "disabled" ? before.status : ("active" as const)
+  const row = { ...before, ...fields, ...presented(token), platform, status }
   const environment = row.provider === "apns" ? row.apns_environment : null
   return { ...row, apns_environment: environment, ...active() }
 }

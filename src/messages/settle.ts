@@ -136,7 +136,8 @@ export async function expireUnheard(tx: Tx, message_id: string): Promise<void> {
   const error = { code: EXPIRED, message: UNHEARD }
   const steps = message.recipients.map(({ email: address }): Step => {
     const facts = [{ type: EXPIRED, address, error }]
-    return { address, status: EXPIRED, reason: null, facts }
+    const why = { ...error, smtp_code: null, enhanced_code: null }
+    return { address, status: EXPIRED, reason: null, facts, error: why }
   })
   await changeAll(tx, [endedBy(message, steps)])
 }

@@ -90,7 +90,7 @@ function changeRoutes(parts: PushConfigParts, table: readonly ProviderDescriptor
       summary: "Configure a push provider, or replace its credentials",
       description:
         "The body is the credentials. Web Push without keys keeps its key pair, or gets a new one. The admins of the project get a mail about the change.",
-      body: t.Record(t.String(), t.Unknown(), { description: credentialNames(table) }),
+      body: credentialsOf(table),
       example: { subject: "mailto:ops@example.com" },
       response: providerConfig(table),
       errors: ["invalid_url"],
@@ -113,12 +113,20 @@ function changeRoutes(parts: PushConfigParts, table: readonly ProviderDescriptor
   ]
 }
 
-/** `For apns: key_id, team_id.` */
-const credentialNames = (table: readonly ProviderDescriptor[]): string =>
-  table
-    .filter(({ channel }) => channel === "push")
-    .map(({ name, credentials }) => `For ${name}: ${Object.keys(credentials).join(", ")}.`)
-    .join(" ")
+/** The fields of all of them, because the path says which ones count. Their values are read by that provider. */
+const credentialsOf = (table: readonly ProviderDescriptor[]) =>
+  t.Object(
+    Object.fromEntries(
+      table
+        .filter(({ channel }) => channel === "push")
+        .flatMap(({ name, credentials }) =>
+          Object.entries(credentials).map(([field, { about }]) => {
+            const description = `Of ${name}: ${about}.`
+            return [field, t.Optional(t.Unknown({ description }))] as const
+          }),
+        ),
+    ),
+  )
 
 const trialRoute = (parts: PushConfigParts): AnyRoute =>
   route({

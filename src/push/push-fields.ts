@@ -2,6 +2,7 @@ import { type Static, Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
 import { oneOf } from "../http/field-schemas"
 import { BAD_LINK, isLink, line, link, NO_NUL, optional } from "../inbox/note-fields"
+import { isFields } from "./providers/overrides"
 import {
   LONGEST_TTL_SECONDS,
   MOST_PAYLOAD_BYTES,
@@ -117,18 +118,38 @@ export function checkOthers(
     if (action_buttons.findIndex((other) => other.id === id) === at) continue
     problems.add(`${prefix}action_buttons.${at}.id`, "duplicate", "Two buttons have this id.")
   }
-  for (const name of RESERVED_DATA) {
-    if (!Object.hasOwn(data, name)) continue
-    problems.add(`${prefix}data.${name}`, "reserved", "This name is reserved. Take another one.")
-  }
+  refuseReserved(data, `${prefix}data.`, problems)
   if (collapse_id != null && Buffer.byteLength(collapse_id) > LONGEST_COLLAPSE_BYTES) {
     const hint = `The value must have at most ${LONGEST_COLLAPSE_BYTES} bytes.`
     problems.add(`${prefix}collapse_id`, "invalid", hint)
   }
   for (const name of ["apns", "fcm", "webpush"] as const) {
-    if (Buffer.byteLength(JSON.stringify(given[name] ?? {})) <= MOST_PAYLOAD_BYTES) continue
+    const override = given[name] ?? {}
+    checkData(override, `${prefix}${name}.`, DATA_IN[name], problems)
+    if (Buffer.byteLength(JSON.stringify(override)) <= MOST_PAYLOAD_BYTES) continue
     const hint = `The value must have at most ${MOST_PAYLOAD_BYTES} bytes as JSON.`
     problems.add(`${prefix}${name}`, "too_large", hint)
+  }
+}
+
+function refuseReserved(data: object, at: string, problems: Problems): void {
+  for (const name of RESERVED_DATA) {
+    if (!Object.hasOwn(data, name)) continue
+    problems.add(at + name, "reserved", "This name is reserved. Take another one.")
+  }
+}
+
+/** Where the data is in what each provider gets. */
+const DATA_IN = { apns: [], fcm: ["data"], webpush: ["notification", "data"] }
+
+/** An override would replace, without a word, what the device acknowledges with. */
+function checkData(override: object, at: string, way: string[], problems: Problems): void {
+  const [step, ...rest] = way
+  if (step === undefined) refuseReserved(override, at, problems)
+  else if (Object.hasOwn(override, step)) {
+    const inner: unknown = override[step as never]
+    if (isFields(inner)) checkData(inner, `${at}${step}.`, rest, problems)
+    else problems.add(at + step, "invalid", "The value must be an object.")
   }
 }
 

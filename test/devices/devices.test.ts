@@ -86,7 +86,7 @@ describe("a device", () => {
     expect([free.status, data(free).id, data(free).user_id]).toEqual([201, other.id, "bob"])
   })
 
-  test("that is expired or disabled is active again with a new token", async () => {
+  test("that is expired is active again with a new token, and one that is disabled only when somebody says so", async () => {
     const { project } = await people()
     const { id } = data(await project.post(ALL, phone()))
     const row = (await deviceNow(store.read, id)) as DeviceRow
@@ -99,7 +99,9 @@ describe("a device", () => {
     expect(data(back)).toMatchObject({ status: "active", status_reason: null, token: "token-9" })
     await project.call("PATCH", `${ALL}/${id}`, { body: { enabled: false } })
     expect(data(await project.get(`${ALL}?status=disabled&user_id=ann`))).toHaveLength(1)
-    expect(data(await project.post(ALL, phone())).status).toBe("active")
+    // Its app registers at each start.
+    expect(data(await project.post(ALL, phone())).status).toBe("disabled")
+    await project.call("PATCH", `${ALL}/${id}`, { body: { enabled: true } })
     expect(data(await project.get(`${ALL}/stats`))).toMatchObject({ total: 1, active: 1 })
   })
 

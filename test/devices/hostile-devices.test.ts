@@ -101,6 +101,7 @@ describe("a batch", () => {
     expect(counts).toEqual({ total: 5, succeeded: 2, failed: 3 })
     const codes = results.map((one: { error?: { code: string } }) => one.error?.code ?? "ok")
     expect(codes).toEqual(["ok", "validation_error", "invalid_url", "duplicate_device", "ok"])
+    expect(results[2].error.details.field).toBe("devices.2.subscription.endpoint")
     expect(results[4]).toEqual({ ...results[0], index: 4 })
     expect(data(await get(`${ALL}/stats`)).total).toBe(1)
   })

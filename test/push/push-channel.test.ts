@@ -108,7 +108,7 @@ test("what nobody acknowledged in its time to live expires, and at least a minut
   expect(Date.parse((await office.row(unheard)).run_at)).toBeGreaterThan(millis())
   clock.advance({ seconds: 2 })
   const ended = await office.runUntil(unheard, ({ status }) => status !== "sent")
-  expect(ended).toMatchObject({ status: "expired", state: OVER })
+  expect(ended).toMatchObject({ status: "expired", state: OVER, error: { code: "expired" } })
   const told = await office.story(unheard)
   expect(told.map((line) => line.split(" ")[0])).toEqual(["push.sent", "push.expired"])
   expect(await office.row(unlimited)).toMatchObject({ status: "sent", state: OVER })

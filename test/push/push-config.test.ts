@@ -73,6 +73,8 @@ describe("a configuration", () => {
       vapid_private_key: "yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw",
     }
     const { vapid_public_key, vapid_private_key } = pair
+    const near = await call("PUT", WEBPUSH, { ...SUBJECT, vapid_publickey: "x" })
+    expect(near.body.meta.warnings).toMatchObject([{ field: "vapid_publickey" }])
     for (const [body, field] of [
       [{}, "subject"],
       [{ subject: "ops@belfry.test" }, "subject"],

@@ -120,13 +120,24 @@ test("every field is checked, and each mistake is named", async () => {
     [{ action_buttons: [button, button] }, "action_buttons.1.id"],
     [{ environment: "live" }, "environment"],
     [{ apns: { x: "y".repeat(4096) } }, "apns"],
+    [{ apns: { ack_token: "x" } }, "apns.ack_token"],
+    [{ fcm: { data: { push_id: "x" } } }, "fcm.data.push_id"],
+    [
+      { webpush: { notification: { data: { push_id: "x" } } } },
+      "webpush.notification.data.push_id",
+    ],
+    [{ webpush: { notification: null } }, "webpush.notification"],
     [{ body: "ы".repeat(2000), data: { x: "y".repeat(200) } }, "data"],
   ]
   for (const [more, path] of wrong)
     expect([path, complaints(await send(more))]).toEqual([path, [path]])
   const good = { url: "/x", badge: "unread", content_available: true, collapse_id: "ы".repeat(32) }
   expect((await send({ ...good, action_buttons: [button] })).status).toBe(201)
-  expect((await send({ title: undefined, content_available: true })).status).toBe(201)
+  const overrides = {
+    apns: { a: 1 },
+    webpush: { notification: { data: { a: "b" }, silent: true } },
+  }
+  expect((await send({ title: undefined, content_available: true, ...overrides })).status).toBe(201)
 })
 
 test("a batch takes what is right, and a send to several devices stands or falls as one", async () => {

@@ -246,7 +246,7 @@ function readAnswer(
   const is_foreign = word === "BadEnvironmentKeyIdInToken" && is_elsewhere
   return {
     meaning: is_foreign ? "other_sender" : meaning,
-    said: `APNs answered ${status}: ${word ?? "no reason was given"}.`,
+    said: `APNs answered ${status}: ${word ?? "no reason was given"}`,
     provider_code: word ?? String(status),
     retry_after: retryAfterSeconds(headers) ?? undefined,
     ...(meaning === "unregistered" && isMoment(timestamp) && { gone_since: isoFrom(timestamp) }),

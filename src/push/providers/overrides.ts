@@ -1,6 +1,6 @@
 type Fields = Record<string, unknown>
 
-const isFields = (value: unknown): value is Fields =>
+export const isFields = (value: unknown): value is Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
 /** What is built for a provider, with the overrides that the request gives for it: objects are merged, all else is replaced. */

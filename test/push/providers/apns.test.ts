@@ -169,7 +169,7 @@ test.each(REASONS)("%s is what %d means with %j", async (fate, status, reasons) 
     const { code, fault, gone, ...outcome } = await provider.send(somePush())
     expect([outcome.status, code, fault, gone] as unknown[]).toEqual([...FATES[fate]])
     expect(outcome.reply).toMatchObject({
-      ...{ provider_code: reason, response: `APNs answered ${status}: ${reason}.` },
+      ...{ provider_code: reason, response: `APNs answered ${status}: ${reason}` },
     })
   }
 })
