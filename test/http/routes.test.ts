@@ -160,7 +160,12 @@ test("the pages for people are these, and the forms are behind the limits of an 
 })
 
 test("two paths that one request can mean are told apart by a reserved name", () => {
-  const paths = [...new Set(table.map(({ path }) => path))].map((path) => path.split("/"))
+  const methods = Map.groupBy(table, ({ path }) => path)
+  const paths = [...methods.keys()].map((path) => path.split("/"))
+  const shareMethod = (one: string, other: string) => {
+    const theirs = methods.get(other)?.map(({ method }) => method)
+    return methods.get(one)?.some(({ method }) => theirs?.includes(method)) ?? false
+  }
   const isParameter = (segment = "") => segment.startsWith("{")
   const doubtful = paths.flatMap((one, at) =>
     paths.slice(at + 1).flatMap((other) => {
@@ -169,7 +174,8 @@ test("two paths that one request can mean are told apart by a reserved name", ()
       const mine = pairs.filter(([a, b]) => !isParameter(a) && isParameter(b)).map(([a]) => a)
       const theirs = pairs.filter(([a, b]) => isParameter(a) && !isParameter(b)).map(([, b]) => b)
       const is_doubtful = one.length === other.length && meets && mine.length * theirs.length > 0
-      return is_doubtful ? [[one.join("/"), other.join("/"), ...mine, ...theirs]] : []
+      const [path, second] = [one.join("/"), other.join("/")]
+      return is_doubtful && shareMethod(path, second) ? [[path, second, ...mine, ...theirs]] : []
     }),
   )
   expect(doubtful.length).toBeGreaterThan(0)
