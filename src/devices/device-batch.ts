@@ -7,6 +7,7 @@ import { rest } from "../store/in-steps"
 import type { Store, Tx } from "../store/store"
 import type { DeviceActor } from "./device-actor"
 import { badEndpoint, endpointProblem, type NewDevice, readDevice } from "./device-input"
+import { countingLast } from "./device-rows"
 import * as devices from "./devices"
 import { DeviceInput, MOST_AT_ONCE } from "./schemas"
 
@@ -47,7 +48,8 @@ export async function registerAll(
   for (let at = 0; at < open.length; at += AT_ONCE) {
     const begun_at = monotonic()
     const some = open.slice(at, at + AT_ONCE)
-    results.push(...(await store.tx((tx) => registerSome(tx, actor, some))))
+    const register = (tx: Tx) => countingLast(tx, () => registerSome(tx, actor, some))
+    results.push(...(await store.tx(register)))
     await rest(begun_at)
   }
   results.sort((a, b) => a.index - b.index)

@@ -15,8 +15,26 @@ export interface DeviceChange {
 
 type CountedColumn = "project_id" | "status" | "platform" | "provider"
 
+/** What a transaction has yet to count. */
+const uncounted = new WeakMap<Tx, DeviceChange[]>()
+
+/**
+ * Moves the totals as the last step of what changes several devices. On Postgres, a transaction that waits for a
+ * device must not hold a total that others wait for.
+ */
+export async function countingLast<Result>(tx: Tx, change: () => Promise<Result>): Promise<Result> {
+  if (uncounted.has(tx)) return change()
+  const changes: DeviceChange[] = []
+  uncounted.set(tx, changes)
+  const result = await change().finally(() => uncounted.delete(tx))
+  await countDevices(tx, changes)
+  return result
+}
+
 /** Moves the totals of the project, in the transaction that writes the rows. */
 export async function countDevices(tx: Tx, changes: DeviceChange[]): Promise<void> {
+  const later = uncounted.get(tx)
+  if (later) return void later.push(...changes)
   const bumps = changes.flatMap(({ before, after }) => [
     ...(before ? bumpsOf(before, -1) : []),
     ...(after ? bumpsOf(after, 1) : []),

@@ -9,6 +9,7 @@ import type { Tx } from "../store/store"
 import type { DeviceActor } from "./device-actor"
 import { type DeviceChanges, type DeviceToken, type NewDevice, requireToken } from "./device-input"
 import {
+  countingLast,
   insertDevice,
   makeRoom,
   removeDevices,
@@ -35,7 +36,7 @@ async function untilSaved<Saved>(save: () => Promise<Saved | undefined>): Promis
  * `duplicate_device` where the token, or a name that is presented without its token, belongs to another user.
  */
 export const register = (tx: Tx, actor: DeviceActor, given: NewDevice) =>
-  untilSaved(() => save(tx, actor, given))
+  countingLast(tx, () => untilSaved(() => save(tx, actor, given)))
 
 async function save(tx: Tx, actor: DeviceActor, given: NewDevice) {
   const { device_id } = given
@@ -152,7 +153,7 @@ export async function change(
   name: string,
   given: DeviceChanges,
 ): Promise<DeviceRow> {
-  return untilSaved(async () => {
+  const save = async () => {
     const before = await hold(tx, actor, name)
     const token = tokenFor(before, given)
     const row = changed(before, given, token)
@@ -164,7 +165,8 @@ export async function change(
     }
     const is_saved = await replace(tx, { before, row, has_token: holder !== undefined })
     return is_saved ? row : undefined
-  })
+  }
+  return countingLast(tx, () => untilSaved(save))
 }
 
 function tokenFor({ provider }: DeviceRow, { token, subscription }: DeviceChanges) {
