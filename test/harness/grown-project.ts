@@ -74,6 +74,7 @@ const growths = (ids: GrownIds): Record<string, Growth> => {
         tags: ["receipt"],
         recipients: [],
         scheduled_at: new Date().toISOString(),
+        user_id: "u7",
         sent_at: new Date().toISOString(),
         rfc_message_id: "<1@mailbox.test>",
         envelope: { from: { email: "me@mailbox.test", name: null }, reply_to: [], attachments: [] },
@@ -124,6 +125,10 @@ const growths = (ids: GrownIds): Record<string, Growth> => {
         tags: ["vip"],
       },
       each: { id: idOr(subscriber_id), external_id: "'u' || i" },
+    },
+    devices: {
+      given: { scope: "project", platform: "ios", provider: "apns", status: "active" },
+      each: { device_id: "'d' || i", user_id: "'u' || i", token_hash: "'h' || i" },
     },
     subscriber_tags: { given: { tag: "vip" }, each: { subscriber_id: ID } },
     topics: {

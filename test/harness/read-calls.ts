@@ -17,6 +17,8 @@ const VALUES: Record<string, string[]> = {
   address: ["user7@example.com", NOBODY],
   phone: ["+15550100", "+15550199"],
   external_id: ["u7", "nobody"],
+  user_id: ["u7", "nobody"],
+  device_id: ["d7", "none"],
   tag: ["receipt", "vip", "none"],
   domain: ["mailbox.test", "other.test"],
   category: ["news", "none"],
@@ -54,6 +56,7 @@ export function readCalls(
     ...ids,
     topic_key: "t7",
     external_id: "u7",
+    device_id: "d7",
     kind: "email_provider",
   }
   const routes = routeTable({} as AppParts).filter(
