@@ -173,7 +173,7 @@ const changeRoutes = (parts: DeviceParts): AnyRoute[] => [
   route({
     ...appRow("DELETE", ONE),
     summary: "Remove a device",
-    description: `${NAMED} What waits for it fails.`,
+    description: `${NAMED} A subscriber names it by its \`device_id\` alone. What waits for it fails.`,
     response: Deleted,
     errors: ["device_not_found", "conflict"],
     handle: async ({ caller, params }) => {

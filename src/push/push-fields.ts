@@ -44,7 +44,7 @@ export const sourceFields = (most: number) => {
 const override = (provider: string) =>
   optional(
     t.Record(t.String(), t.Unknown(), {
-      description: `Merged into what Belfry builds for ${provider}.`,
+      description: `Merged into what Belfry builds for ${provider}. The reserved names of \`data\` are refused here, too.`,
     }),
   )
 
