@@ -5,9 +5,11 @@ import { ackToken } from "../../src/push/ack-token"
 import { webPushPayload } from "../../src/push/providers/webpush"
 import type { PushContent } from "../../src/push/push-content"
 import { pushAcks } from "../../src/push/tables"
+import { subscriber } from "../fakes/push-service"
 import { startBrowser } from "../harness/browser"
 import { missing } from "../harness/peers"
 import { sharedService } from "../harness/shared-service"
+import { addSubscriber, tokenOf } from "../inbox/subscriber-app"
 import { addDevice, pushLetter } from "../push/pushes"
 
 const without = missing("chromium-headless-shell")
@@ -74,16 +76,16 @@ async function shop() {
   const { origin } = site.url
   return {
     origin,
+    project,
     read: <Value>(expression: string) => worker.evaluate(expression) as Promise<Value>,
     deliver: (data: string) =>
       tools.send("ServiceWorker.deliverPushMessage", { origin, registrationId, data }),
     /** Has the worker get a message as a browser hands it over. */
-    async push(fields: Partial<PushContent>): Promise<string> {
+    async push(fields: Partial<PushContent>, badge: number | null = null): Promise<string> {
       const [message] = await store.tx((tx) => accept(tx, [pushLetter(device, {}, fields)]))
       const push_id = message?.id ?? ""
       const content: PushContent = { priority: "high", ...fields }
-      // The tools have no shell that shows a badge: a worker that asks for one would wait for ever.
-      const built = { push_id, ack_token: ackToken(parts.secrets, push_id), content, badge: null }
+      const built = { push_id, ack_token: ackToken(parts.secrets, push_id), content, badge }
       await this.deliver(webPushPayload(built))
       return push_id
     },
@@ -154,6 +156,55 @@ describe.skipIf(without)("the worker in Chromium", () => {
     expect(await told(id, 2)).toEqual(["delivered", "dismissed"])
     expect(await told(await page.push({ content_available: true }), 1)).toEqual(["delivered"])
     expect(await page.read<number>("shown.length")).toBe(1)
+  })
+
+  test("a badge that no shell ever answers for holds nothing up", async () => {
+    await using page = await shop()
+    await page.read("navigator.setAppBadge = (badge) => new Promise(() => (self.badge = badge)), 1")
+    expect(await told(await page.push({ title: "Paid" }, 3), 1)).toEqual(["delivered"])
+    expect(await page.read<unknown[]>("[badge, shown[0].title]")).toEqual([3, "Paid"])
+  })
+
+  test("a script in the place of an address is never opened", async () => {
+    await using page = await shop()
+    const webpush = { notification: { navigate: "javascript:alert(1)" } }
+    const id = await page.push({ title: "Paid", webpush })
+    await told(id, 1)
+    await page.act("notificationclick")
+    expect(await told(id, 2)).toEqual(["delivered", "opened"])
+    expect(await page.read<string | null>("self.led ?? null")).toBeNull()
+  })
+
+  test("a subscription that the browser ended is made again, where the page left its token", async () => {
+    await using page = await shop()
+    const { project } = page
+    const subscriber_id = await addSubscriber(service, project)
+    const kept = { device_id: "laptop", token: await tokenOf(project, subscriber_id) }
+    const subscription = { endpoint: "https://push.test/new", keys: subscriber().keys }
+    await page.read(
+      `PushManager.prototype.subscribe = async () => (${JSON.stringify(subscription)})`,
+    )
+    const renew = () =>
+      page.read(`new Promise((done) =>
+        dispatchEvent(Object.assign(new Event("pushsubscriptionchange"), { waitUntil: done })))
+        .then(() => 1)`)
+    const devices = async () => (await project.call("GET", "/v1/devices")).body.data
+    const before = await devices()
+    await renew()
+    expect(await devices()).toEqual(before)
+    await page.read(`new Promise((done) => {
+      const open = indexedDB.open("belfry", 1)
+      open.onsuccess = () => {
+        const change = open.result.transaction("push", "readwrite")
+        change.objectStore("push").put(${JSON.stringify(kept)}, "device")
+        change.oncomplete = () => done(1)
+      }
+    })`)
+    await renew()
+    expect(await devices()).toMatchObject([
+      { device_id: "laptop", token: subscription.endpoint },
+      ...before,
+    ])
   })
 
   test("what others push is not its business", async () => {

@@ -22,19 +22,14 @@ async function shopInFirefox() {
   const server = stack.use(await startBelfry({ env: lean }))
   const service = stack.use(startWebPushService())
   const desktop = stack.use(await startDesktop())
-  const person = { external_id: "ann", email: "ann@mailbox.test" }
+  const person = { external_id: "user-42", email: "ann@mailbox.test" }
   const { id: subscriber_id } = await write<{ id: string }>(
     server,
     "POST",
     "/v1/subscribers",
     person,
   )
-  const site = stack.use(
-    startPushSite(server.url, async () => {
-      const path = "/v1/subscriber-inbox/token"
-      return (await write<{ token: string }>(server, "POST", path, { external_id: "ann" })).token
-    }),
-  )
+  const site = stack.use(await startPushSite(server))
   const prefs = {
     "dom.push.serverURL": service.url,
     "dom.push.connection.enabled": true, // which a driven browser does without
@@ -61,11 +56,14 @@ describe.skipIf(missing("firefox-esr") || missingModules("dbusmock"))("in Firefo
     await using shop = await shopInFirefox()
     const { server, service, desktop, page, site, subscriber_id } = shop
     await page.click("Notify me")
-    await page.until("window.registered === 201")
+    await until("the device", async () => {
+      const devices = await data<unknown[]>(server, "/v1/devices?user_id=user-42")
+      return devices.length === 1
+    })
 
     const wanted = { title: "Paid", body: "Thank you", url: "/orders/1" }
     const sent = await write<{ id: string }>(server, "POST", "/v1/push", {
-      external_id: "ann",
+      external_id: "user-42",
       ...wanted,
     })
     const paid = await desktop.shown("Paid")
@@ -98,20 +96,22 @@ describe.skipIf(missing("firefox-esr") || missingModules("dbusmock"))("in Firefo
       sale.actions.find((name) => name.startsWith("see")),
     )
     const published = await until("the push of the publish", async () => {
-      const list = await data<(ShownPush & { title: string })[]>(server, "/v1/push?user_id=ann")
+      const list = await data<(ShownPush & { title: string })[]>(server, "/v1/push?user_id=user-42")
       return list.find(({ title, status }) => title === "Winter sale" && status === "delivered")
     })
     await pushed(server, published.id, ({ opened_at }) => opened_at !== null)
 
     service.subscriptions.clear()
     const late = await write<{ id: string }>(server, "POST", "/v1/push", {
-      external_id: "ann",
+      external_id: "user-42",
       ...wanted,
     })
     const failed = await pushed(server, late.id, ({ status }) => status === "failed")
     expect(failed.error_code).toBe("unregistered")
-    const [device] = await data<{ status: string }[]>(server, "/v1/devices?user_id=ann")
-    expect(device?.status).toBe("expired")
+    await until("the device that is gone", async () => {
+      const [device] = await data<{ status: string }[]>(server, "/v1/devices?user_id=user-42")
+      return device?.status === "expired"
+    })
     expect(page.problems).toEqual([])
   })
 })

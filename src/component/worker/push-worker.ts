@@ -32,8 +32,9 @@ interface ShownData extends PushData {
 self.addEventListener("push", (event) => {
   const payload = payloadOf(event)
   if (!payload) return
-  const { data } = payload.notification
-  event.waitUntil(Promise.allSettled([show(payload), acknowledge(data, "delivered")]))
+  const { app_badge, data } = payload.notification
+  const work = [show(payload), count(app_badge), acknowledge(data, "delivered")]
+  event.waitUntil(Promise.allSettled(work))
 })
 
 self.addEventListener("notificationclick", (event) => {
@@ -69,8 +70,7 @@ const shownData = ({ data }: Notification): ShownData | undefined =>
   data?._ack && data.ack_token ? data : undefined
 
 async function show({ notification }: PushPayload) {
-  const { title, navigate, app_badge, ...options } = notification
-  if (app_badge !== undefined) await navigator.setAppBadge?.(app_badge).catch(() => {})
+  const { title, navigate, ...options } = notification
   if (title === undefined && options.body === undefined) return
   const { actions = [], data } = options
   const links = actions.map((one) => [one.action, one.navigate])
@@ -81,9 +81,15 @@ async function show({ notification }: PushPayload) {
   await self.registration.showNotification(title ?? "", { ...options, data: { ...data, _ack } })
 }
 
+/** Beside the notification: a browser without icons of apps may never answer. */
+async function count(badge?: number) {
+  if (badge !== undefined) await navigator.setAppBadge?.(badge)
+}
+
 /** A page that shows it already gets the focus. */
 async function openPage(link: string) {
-  const { href } = new URL(link, self.registration.scope)
+  const { href, protocol } = new URL(link, self.registration.scope)
+  if (!/^https?:$/.test(protocol)) return // an override may say anything, also a script
   const pages = await self.clients.matchAll({ type: "window", includeUncontrolled: true })
   const there = pages.find(({ url }) => url === href)
   await (there ? there.focus() : self.clients.openWindow(href))

@@ -198,15 +198,16 @@ export function webPushPayload(built: BuiltFrom): string {
     content
   const data = dataOf(built)
   const is_shown = title !== undefined || body !== undefined || !content_available
+  const app_badge = badge ?? undefined
   const shown = present({
-    ...{ title, body, navigate: url ?? "/", app_badge: badge ?? undefined, icon, image: image_url },
+    ...{ title, body, navigate: url ?? "/", app_badge, icon, image: image_url },
     ...{ tag: collapse_id, renotify: collapse_id === undefined ? undefined : true },
     actions: action_buttons?.map(({ id, label, url: navigate }) =>
       present({ action: id, title: label, navigate }),
     ),
     data,
   })
-  const whole = { web_push: 8030, notification: is_shown ? shown : { data } }
+  const whole = { web_push: 8030, notification: is_shown ? shown : present({ app_badge, data }) }
   return JSON.stringify(overridden(whole, content.webpush))
 }
 

@@ -127,6 +127,8 @@ describe("what a browser gets", () => {
     const { title: _, ...silent } = pushTo("x", { content_available: true }).content
     const payload = webPushPayload({ ...pushTo("x"), content: silent })
     expect(Object.keys(JSON.parse(payload).notification)).toEqual(["data"])
+    const counted = webPushPayload({ ...pushTo("x"), content: silent, badge: 3 })
+    expect(Object.keys(JSON.parse(counted).notification)).toEqual(["app_badge", "data"])
     const webpush = { notification: { silent: true, data: { more: "1" } } }
     expect(shownOf({ webpush }).notification).toMatchObject({
       ...{ title: "Ding", silent: true, data: { more: "1", ack_token: "token" } },
