@@ -167,14 +167,10 @@ test("two paths that one request can mean are told apart by a reserved name", ()
     return methods.get(one)?.some(({ method }) => theirs?.includes(method)) ?? false
   }
   const isParameter = (segment = "") => segment.startsWith("{")
-  /** A parameter that is always a UUID cannot be mistaken for a word. */
-  const isWord = (segment = "") => segment !== "{push_id}"
   const doubtful = paths.flatMap((one, at) =>
     paths.slice(at + 1).flatMap((other) => {
       const pairs = one.map((segment, place) => [segment, other[place] ?? ""] as const)
-      const meets = pairs.every(
-        ([a, b]) => a === b || (isWord(a) && isWord(b) && (isParameter(a) || isParameter(b))),
-      )
+      const meets = pairs.every(([a, b]) => a === b || isParameter(a) || isParameter(b))
       const mine = pairs.filter(([a, b]) => !isParameter(a) && isParameter(b)).map(([a]) => a)
       const theirs = pairs.filter(([a, b]) => isParameter(a) && !isParameter(b)).map(([, b]) => b)
       const is_doubtful = one.length === other.length && meets && mine.length * theirs.length > 0

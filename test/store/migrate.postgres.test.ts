@@ -61,12 +61,16 @@ test("ids are UUIDs, and keys sort by byte, whatever the locale of the database 
   )
   expect(others.sort()).toEqual([
     "audit_log.target_id: of the database",
+    "devices.app_id: of the database",
+    "devices.device_id: of the database",
+    "devices.user_id: of the database",
     "idempotency.request: C",
     "inbound_emails.rfc_message_id: of the database",
     "inbox_tickets.id: C",
     "instance_values.name: C",
     "merged_subscribers.external_id: of the database",
     "messages.rfc_message_id: of the database",
+    "messages.user_id: of the database",
     "mfa_challenges.token_hash: C",
     "mta_sts_policies.domain: C",
     "mta_sts_policies.policy_id: of the database",
