@@ -89,7 +89,10 @@ export async function writeChunk(tx: Tx, input: ChunkInput): Promise<ChunkResult
     await setStatus(tx, walking, "paused", step.pauses)
   }
   const is_last = range.is_last && step.done === found.length
-  const last = is_last ? part.until : cursorAfter(members, found, step.done, part.cursor)
+  const next = found[step.done]
+  // Before the next one, whom those that get nothing do not keep from being the first.
+  const cursor = next ? next.number - 1 : (members.at(-1)?.number ?? part.cursor)
+  const last = is_last ? part.until : cursor
   await moveCursor(tx, { ...part, cursor: last })
   if (step.wait_seconds !== undefined) return { wait_seconds: step.wait_seconds }
   return is_last ? "part_done" : "more"
@@ -115,16 +118,6 @@ async function setStatus(
 function whollyKnown(found: WalkedRecipient[], { plans }: ChunkInput): WalkedRecipient[] {
   const first = found.findIndex(({ member }) => !plans.every(({ chunk }) => chunk.isReady(member)))
   return first === -1 ? found : found.slice(0, first)
-}
-
-function cursorAfter(
-  members: { number: number }[],
-  recipients: WalkedRecipient[],
-  done: number,
-  before: number,
-): number {
-  if (done === recipients.length) return members.at(-1)?.number ?? before
-  return recipients[done - 1]?.number ?? before
 }
 
 interface Walk extends ChunkInput {

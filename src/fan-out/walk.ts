@@ -196,7 +196,8 @@ async function inputOf(
     const [place] = await findPart(store.read, { fan_out_id: id, part })
     const found = place ? await audienceSourceOf(fan_out).next(store.read, fan_out, place) : []
     const ids = found.map(({ subscriber_id }) => subscriber_id)
-    return [...(await audienceOf(store.read, project_id, ids)).values()]
+    const known = await audienceOf(store.read, project_id, ids)
+    return ids.flatMap((one) => known.get(one) ?? [])
   }
   const next = { fan_out, languages, at: now(), members }
   const plans: ChannelPlan[] = []

@@ -61,7 +61,7 @@ export interface NextRecipients {
   fan_out: PlannedFanOut
   languages: SharedLanguages
   at: string
-  /** The members, where a planner needs them. Until the transaction, others may take their place. */
+  /** The members in their order, where a planner needs them. Until the transaction, others may take their place. */
   members(): Promise<AudienceMember[]>
 }
 

@@ -1,7 +1,7 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
-import { devicesOf } from "../devices/find-device"
+import { deviceCounts, devicesOf } from "../devices/find-device"
 import type { DeviceRow } from "../devices/tables"
 import type { Caller } from "../identity/caller"
 import { nameFor } from "../messages/contents"
@@ -97,11 +97,26 @@ async function requireProviders(db: Reader, { project_id, project_settings }: Ca
   fail("push_not_configured", NOT_CONFIGURED, { channel: PUSH })
 }
 
+/** Devices of one chunk, if they are of more than one member. The next chunk begins with who is left. */
+export const MOST_DEVICES = 500
+
+/** The first ones, who have no more devices than that together. */
+async function firstOf(db: Reader, project_id: string, members: AudienceMember[]) {
+  const names = members.map(({ external_id }) => external_id)
+  const counts = await deviceCounts(db, project_id, names)
+  let total = 0
+  const end = members.findIndex(({ external_id }, at) => {
+    total += counts.get(external_id) ?? 0
+    return at > 0 && total > MOST_DEVICES
+  })
+  return end === -1 ? members : members.slice(0, end)
+}
+
 /** The devices of all of these members are read at once, before the transaction. */
 async function begin({ read, templates }: PushRules, next: NextRecipients): Promise<ChunkPlan> {
   const { project_id, intent } = next.fan_out
   const { content_available } = (intent.push as FrozenPush).others
-  const members = await next.members()
+  const members = await firstOf(read, project_id, await next.members())
   const names = members.map(({ external_id }) => external_id)
   const found = (await devicesOf(read, project_id, names)).filter((one) => isReached(one, false))
   const byUser = Map.groupBy(found, ({ user_id }) => user_id)

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { messageContents } from "../../src/messages/tables"
 import type { PushContent } from "../../src/push/push-content"
+import { MOST_DEVICES } from "../../src/push/push-planner"
 import { audience, messagesOf, publish, record, walkAll } from "../fan-out/audiences"
 import { refusal } from "../harness/client"
 import type { TestProject } from "../harness/service"
@@ -101,6 +102,30 @@ describe("a publish by push", () => {
       ["failed", "template_render_failed", 0],
     ])
     expect(counts).toMatchObject({ sent: 3, failed: 3 })
+  })
+
+  test("writes no more messages at once than it should, whoever has how many devices", async () => {
+    const project = await pushProject(service)
+    const { project_id } = project
+    const each = Math.ceil(MOST_DEVICES / 6)
+    const people = Array.from({ length: 9 }, () => ({}))
+    const users = people.flatMap((_, at) => Array.from({ length: each }, () => `reader-${at}`))
+    await Promise.all(users.map((user_id) => addDevice(store, project_id, { user_id })))
+    const { topic, ids } = await audience(store, project, people)
+    // The first ones are passed over, and fill a chunk all the same.
+    const exclude = ids.slice(0, 7)
+    const asked = { channels: ["push" as const], content: { push: NEWS }, exclude }
+    const { id } = await publish(service, project, topic, asked)
+    await walkAll(service)
+    expect(await messagesOf(parts, project, id)).toHaveLength(2 * each)
+    const all = await publish(service, project, topic, { ...asked, exclude: [] })
+    await walkAll(service)
+    const rows = await messagesOf(parts, project, all.id)
+    expect(rows).toHaveLength(9 * each)
+    const chunks = Map.groupBy(rows, ({ created_at }) => created_at)
+    expect(Math.max(...[...chunks.values()].map(({ length }) => length))).toBeLessThanOrEqual(
+      MOST_DEVICES,
+    )
   })
 
   test("takes devices from the month, and passes over who does not fit as a whole", async () => {
