@@ -130,7 +130,10 @@ function withNames(failure: Failure, command: Command): Failure {
   if (failure.exit !== exits.not_found || failure.status === undefined) return failure
   const kind = failure.code.replace(/_?not_found$/, "")
   const { name, value } = typedAs(command)(`${kind}_id`)
-  const words = value === undefined ? command.args : [`${name} ${value}`]
+  // An optional argument is a text, which names nothing.
+  const of = command.registeredArguments
+  const args = command.args.filter((_, at) => (of[at] ?? of.at(-1))?.required)
+  const words = value === undefined ? args : [`${name} ${value}`]
   const unnamed = words.filter((word) => !failure.message.includes(word.split(" ").at(-1) ?? ""))
   if (unnamed.length === 0) return failure
   return failure.with({ message: `${failure.message.replace(/\.$/, "")}: ${unnamed.join(" ")}.` })

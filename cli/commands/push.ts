@@ -146,7 +146,7 @@ export const pushRows = [
   }),
   row("ack <id> <event>", "POST /v1/push/{push_id}/ack", {
     about: "tell, as the device does, that it has a message: delivered, opened or dismissed",
-    example: "opened --ack-token …",
+    example: "--ack-token …",
     note: "The device finds the token in the data of the message.",
     flags: { ack_token: "token of the message" },
     anonymous: true,

@@ -199,6 +199,7 @@ const EXAMPLE_WORDS: Partial<Record<string, string>> = {
   code: "123456",
   domain: "acme.test",
   email: "kim@example.test",
+  event: "opened",
   from: "user-17",
   plan: "pro",
   queue: "email",

@@ -161,6 +161,8 @@ test("what is wrong is told by its flag, before or after the server was asked", 
   expect(await refusal(...hi, "--to", "u", "--action", "accept")).toEqual([2, "usage"])
   expect(await refusal(...hi, "--to", "u", "--apns", "[1]")).toEqual([2, "usage"])
   expect(await refusal(...hi, "--to", "nobody")).toEqual([3, "device_not_found"])
+  // Nobody looked for the title.
+  expect((await ask([...hi, "--to", "nobody"])).err).not.toContain("Hi")
   expect(await refusal(...hi)).toEqual([7, "missing_required_field"])
   expect(await refusal("devices", "register", "--platform", "web")).toEqual([
     7,

@@ -205,7 +205,7 @@ export const commandLines: Readonly<Record<string, string>> = {
   "POST /v1/providers/{kind}/config/{config_id}/test": "belfry providers test 0199a1c2-0000-7000-8000-000000000001 --to ann@example.com",
   "POST /v1/push": "belfry push send 'Your table is ready' --to user-42",
   "POST /v1/push/config/{provider}/test": "belfry push config test apns",
-  "POST /v1/push/{push_id}/ack": "belfry push ack 0199a1c2-0000-7000-8000-000000000001 0199a1c2-0000-7000-8000-000000000001 opened --ack-token …",
+  "POST /v1/push/{push_id}/ack": "belfry push ack 0199a1c2-0000-7000-8000-000000000001 opened --ack-token …",
   "POST /v1/push/{push_id}/cancel": "belfry push cancel 0199a1c2-0000-7000-8000-000000000001",
   "POST /v1/session": "belfry login https://mail.example.test --email ann@example.test",
   "POST /v1/session/device": "belfry login https://mail.example.test --device",
