@@ -62,6 +62,7 @@ const FIRST = [
   ...[
     "emails",
     "sms",
+    "push",
     "devices",
     "inbox",
     "templates",
