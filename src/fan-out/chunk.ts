@@ -90,7 +90,7 @@ export async function writeChunk(tx: Tx, input: ChunkInput): Promise<ChunkResult
   }
   const is_last = range.is_last && step.done === found.length
   const next = found[step.done]
-  // Before the next one, whom those that get nothing do not keep from being the first.
+  // Before the next one, so that members that get nothing do not keep it from being the first.
   const cursor = next ? next.number - 1 : (members.at(-1)?.number ?? part.cursor)
   const last = is_last ? part.until : cursor
   await moveCursor(tx, { ...part, cursor: last })

@@ -121,7 +121,7 @@ const credentialsOf = (table: readonly ProviderDescriptor[]) =>
         .filter(({ channel }) => channel === "push")
         .flatMap(({ name, credentials }) =>
           Object.entries(credentials).map(([field, { about }]) => {
-            const description = `Of ${name}: ${about}.`
+            const description = `For ${name}: ${about}.`
             return [field, t.Optional(t.Unknown({ description }))] as const
           }),
         ),

@@ -97,10 +97,10 @@ async function requireProviders(db: Reader, { project_id, project_settings }: Ca
   fail("push_not_configured", NOT_CONFIGURED, { channel: PUSH })
 }
 
-/** Devices of one chunk, if they are of more than one member. The next chunk begins with who is left. */
+/** Devices of one chunk, if they are of more than one member. The next chunk begins with the next one. */
 export const MOST_DEVICES = 500
 
-/** The first ones, who have no more devices than that together. */
+/** The first members with no more devices than that together. */
 async function firstOf(db: Reader, project_id: string, members: AudienceMember[]) {
   const names = members.map(({ external_id }) => external_id)
   const counts = await deviceCounts(db, project_id, names)

@@ -125,8 +125,8 @@ function apns(access: ApnsAccess, { settings }: PushContext): PushSender {
 }
 
 /**
- * Apple wants the keys of one team alone on a connection. Who only knows the ids of another one's key does not get
- * onto their connections.
+ * Apple wants the keys of one team alone on a connection. A project that only knows the ids of
+ * another one's key does not get onto its connections.
  */
 const keysWord = ({ team_id, key_id, private_key }: ApnsAccess): string =>
   createHash("sha256").update(`${team_id} ${key_id} ${private_key}`).digest("base64url")
