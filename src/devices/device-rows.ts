@@ -90,7 +90,7 @@ export async function removeDevices(tx: Tx, rows: DeviceRow[]): Promise<void> {
   )
 }
 
-/** All devices of these people, held until the transaction ends. */
+/** The devices that belong to the users. The transaction holds their rows until it ends. */
 async function heldOf(tx: Tx, project_id: string, user_ids: string[]): Promise<DeviceRow[]> {
   if (user_ids.length === 0) return []
   const theirs = and(
@@ -100,7 +100,7 @@ async function heldOf(tx: Tx, project_id: string, user_ids: string[]): Promise<D
   return forUpdate(tx.select().from(devices).where(theirs).orderBy(devices.id))
 }
 
-/** Removes all devices of these people. Returns how many there were. */
+/** Removes the devices that belong to the users. Returns how many there were. */
 export async function removeDevicesOf(
   tx: Tx,
   project_id: string,

@@ -56,7 +56,7 @@ export async function lookupNamed(
   return db.select().from(devices).where(named).orderBy(asc(devices.scope)).limit(MOST_SCOPES)
 }
 
-/** All devices of these people, whatever their scope and status, in the order of their registration. */
+/** The devices that belong to the users, of every scope and status, in the order of their registration. */
 export async function devicesOf(
   db: Reader,
   project_id: string,

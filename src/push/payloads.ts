@@ -16,7 +16,7 @@ const BUILDERS: Record<PushProvider, (built: BuiltFrom) => string> = {
 /** As long as that of each message. */
 const ANY_TOKEN = "x".repeat(22)
 
-/** No inbox has so many unread messages. */
+/** The size of a payload counts the longest badge: an inbox has fewer unread messages. */
 const MOST_UNREAD = 99_999
 
 interface PayloadSize {
@@ -25,7 +25,7 @@ interface PayloadSize {
   provider: PushProvider
 }
 
-/** Which of these providers would refuse the content as too large; undefined: none of them. */
+/** The first provider that would refuse the content as too large; undefined where each takes it. */
 export function tooLargeFor(
   content: PushContent,
   providers: Iterable<PushProvider>,

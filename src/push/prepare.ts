@@ -73,7 +73,7 @@ async function requireConfigured(db: Reader, project_id: string, devices: Device
 }
 
 export const NOT_CONFIGURED =
-  "The project has no credentials for the provider of these devices. Set them with `belfry push config set`."
+  "The project has no credentials for the provider of a device. Set the credentials with `belfry push config set`."
 
 /** Whether a provider takes what is for the device. In the sandbox, nothing is asked. */
 export const isReady = ({ provider }: DeviceRow, configured: ReadonlySet<string> | undefined) =>

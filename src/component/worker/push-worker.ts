@@ -47,7 +47,7 @@ self.addEventListener("notificationclick", (event) => {
   event.waitUntil(Promise.allSettled([openPage(link), acknowledge(data, "opened")]))
 })
 
-/** Clicked, or replaced. Firefox tells of these, too, that they were closed. */
+/** Notifications that a person clicked, or that another one replaced. Firefox calls them closed, too. */
 const ended = new Set<string>()
 
 self.addEventListener("notificationclose", (event) => {

@@ -68,7 +68,7 @@ export const webpushProvider: ProviderDescriptor<WebPushAccess, PushContext, Out
   open: sender,
 }
 
-/** The pair of these credentials, or a new one. */
+/** The key pair in the credentials, or a new one where they have none. */
 function pairOf({ vapid_public_key, vapid_private_key }: Partial<WebPushAccess>): KeyPair {
   if (vapid_public_key !== undefined && vapid_private_key !== undefined)
     return { vapid_public_key, vapid_private_key }
