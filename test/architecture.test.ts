@@ -9,6 +9,7 @@ const levels = [
   ["core"],
   ["store"],
   ["jobs", "events", "plans", "audit-log", "request-log"],
+  ["sign-in"],
   ["identity"],
   ["tenancy", "signing-keys"],
   ["http"],

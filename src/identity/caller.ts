@@ -19,15 +19,34 @@ import {
 /** The origins whose pages may speak for a caller. */
 export type AllowedOrigins = readonly string[] | "any"
 
-/** The party that the guard let in: an API key, a console session, a subscriber, or nobody known. */
+/** The application of a credential, and its environment where the credential has one. */
+export interface BoundApplication {
+  id: string
+  environment: "live" | "test" | null
+  /** Null exactly where `environment` is. */
+  environment_id: string | null
+}
+
+/** An end user with an access token. Their subscriber, if they are one, is the caller's `subscriber_id`. */
+export interface EndUser {
+  id: string
+  session_id: string
+  /** Somebody of the project acts as the user. */
+  impersonated: boolean
+}
+
+/** The party that the guard let in: a key, a person of the console, an application, one of its users, a subscriber, or nobody known. */
 export interface Caller {
-  kind: "key" | "console" | "subscriber" | "none"
+  kind: "key" | "console" | "app" | "user" | "subscriber" | "none"
   /** For the audit log and for `created_by`. */
   actor: Actor
   key_id: string | null
   user_id: string | null
   session_id: string | null
   subscriber_id: string | null
+  /** What a public key, a secret or an end user's token binds. */
+  application: BoundApplication | null
+  end_user: EndUser | null
   /** Empty where the route needs none. */
   account_id: string
   project_id: string
@@ -108,6 +127,8 @@ export const nobody = (ip: string): Caller => ({
   user_id: null,
   session_id: null,
   subscriber_id: null,
+  application: null,
+  end_user: null,
   account_id: "",
   project_id: "",
   scopes: [],

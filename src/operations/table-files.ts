@@ -1,5 +1,6 @@
 // Written by `bun run generate`: the first table of every file of tables.
 import { auditLog } from "../audit-log/tables"
+import { applications } from "../auth/tables"
 import { unsubscribeLinks } from "../consents/tables"
 import { devices } from "../devices/tables"
 import { domains } from "../domains/tables"
@@ -30,6 +31,7 @@ import { webhooks } from "../webhooks/tables"
 
 export const firstTables = [
   auditLog,
+  applications,
   unsubscribeLinks,
   devices,
   domains,

@@ -1,5 +1,6 @@
 import { asc, eq, gt } from "drizzle-orm"
 import { purgeAuditLog } from "../audit-log/audit-log"
+import { purgeSignIns } from "../auth/ended-rows"
 import type { Blobs } from "../core/blobs"
 import type { Settings } from "../core/config"
 import type { Disk } from "../core/disk"
@@ -86,7 +87,15 @@ type All = (step: () => Promise<number>) => Promise<void>
 async function purgeShortLived(store: Store, all: All) {
   await purgeWindows(store)
   const purges = [
-    ...[idempotency.purge, purgeDead, purgeSessions, purgeEnded, expireHeld, purgePolicies],
+    ...[
+      idempotency.purge,
+      purgeDead,
+      purgeSessions,
+      purgeSignIns,
+      purgeEnded,
+      expireHeld,
+      purgePolicies,
+    ],
     ...[purgeHours, purgeWebhookHours, purgeExpired, purgeSoftFailures, purgeGeneralBounces],
     ...[purgeCountryHours, purgeChanges, purgeTickets],
   ]

@@ -83,6 +83,7 @@ function newKey(secrets: Secrets, project_id: string): KeyRow {
   return {
     id,
     project_id,
+    application_id: null,
     use: "inbox",
     public_key: publicKey.export({ format: "jwk" }) as PublicJwk,
     private_key: secrets.seal(pem, contextOf(id)),

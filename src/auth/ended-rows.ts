@@ -1,0 +1,27 @@
+import { lt } from "drizzle-orm"
+import { now } from "../core/time"
+import { removeSome } from "../store/rows"
+import type { Store } from "../store/store"
+import { userCodes, userLinks, userRefreshTokens, userSessions, userThrottles } from "./tables"
+
+const PURGED_AT_ONCE = 500
+
+/** Forgets what opens nothing any more, some of each kind. Returns how many rows went. */
+export async function purgeSignIns(store: Store): Promise<number> {
+  const past = now()
+  const kinds = [
+    {
+      rows: userRefreshTokens,
+      id: userRefreshTokens.token_hash,
+      end: userRefreshTokens.expires_at,
+    },
+    { rows: userSessions, id: userSessions.id, end: userSessions.expires_at },
+    { rows: userCodes, id: userCodes.id, end: userCodes.expires_at },
+    { rows: userLinks, id: userLinks.token_hash, end: userLinks.expires_at },
+    { rows: userThrottles, id: userThrottles.subject, end: userThrottles.ends_at },
+  ]
+  let gone = 0
+  for (const { rows, id, end } of kinds)
+    gone += await removeSome(store, rows, { id, old: lt(end, past), most: PURGED_AT_ONCE })
+  return gone
+}
