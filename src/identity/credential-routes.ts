@@ -4,7 +4,7 @@ import * as mfa from "./mfa"
 import * as recovery from "./password-recovery"
 import { Email, Enrolled, Password, Success, Token } from "./schemas"
 import { forgiveProof, type ProofParts, refuseCode, requireCode, requirePassword } from "./sign-in"
-import { BUCKETS } from "./sign-in-throttle"
+import { BUCKETS } from "./sign-in-buckets"
 import * as users from "./users"
 
 const Change = t.Object({ current_password: Password, new_password: Password })

@@ -3,11 +3,11 @@ import { ApiError, fail } from "../core/errors"
 import { newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { isPast, millis, millisFrom, now, secondsFromNow } from "../core/time"
+import { hashOfToken, newToken, randomLetters } from "../sign-in/tokens"
 import { forUpdate } from "../store/columns"
 import type { Reader, Store, Tx } from "../store/store"
 import type { SessionClient, SessionReply, Sessions } from "./sessions"
 import { consoleUsers, deviceCodes } from "./tables"
-import { hashOfToken, newToken, randomLetters } from "./tokens"
 import { recordOwn, type UserRow } from "./users"
 
 const LIFETIME_SECONDS = 600

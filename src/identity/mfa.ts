@@ -3,10 +3,10 @@ import { and, eq, isNull, lt, or } from "drizzle-orm"
 import { fail } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { millis, millisFrom, now } from "../core/time"
+import { randomLetters } from "../sign-in/tokens"
 import type { Tx } from "../store/store"
 import type { Enrolled } from "./schemas"
 import { backupCodes, consoleUsers } from "./tables"
-import { randomLetters } from "./tokens"
 import * as users from "./users"
 
 /**

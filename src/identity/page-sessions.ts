@@ -2,13 +2,13 @@ import type { Static } from "@sinclair/typebox"
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { millis } from "../core/time"
+import { hashOfToken, newToken } from "../sign-in/tokens"
 import type { Store } from "../store/store"
 import { ACCESS_SECONDS, type AccessTokens } from "./access-token"
 import { authenticateId } from "./authenticate"
 import type { PageSession } from "./schemas"
 import type { SessionReply } from "./sessions"
 import type { SignInParts } from "./sign-in"
-import { hashOfToken, newToken } from "./tokens"
 
 export interface PageSessionParts extends SignInParts {
   store: Store

@@ -1,13 +1,11 @@
-import { and, eq, gt, isNull } from "drizzle-orm"
 import { fail } from "../core/errors"
-import { now, secondsFromNow } from "../core/time"
 import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
+import { issueLink, openLink, takeLink } from "../sign-in/links"
+import { hashNext } from "../sign-in/passwords"
 import type { Reader, Store, Tx } from "../store/store"
-import * as passwords from "./passwords"
 import { revokeAll } from "./sessions"
 import { type ConsoleMail, linkText } from "./system-mail"
-import { passwordResets } from "./tables"
-import { hashOfToken, newToken } from "./tokens"
+import { passwordHistory, passwordResets } from "./tables"
 import * as users from "./users"
 
 const RESET_SECONDS = 3600
@@ -39,13 +37,8 @@ export const sendReset = (
     if (user?.status !== "active") return {}
     return {
       async done(tx) {
-        const token = newToken("reset")
-        await tx.insert(passwordResets).values({
-          token_hash: hashOfToken(token),
-          user_id: user.id,
-          created_at: now(),
-          expires_at: secondsFromNow(RESET_SECONDS),
-        })
+        const kept = { kind: "reset", seconds: RESET_SECONDS } as const
+        const token = await issueLink(tx, passwordResets, kept, { user_id: user.id })
         const text = letter(linkText(link_base(), `/password-reset/${token}`))
         const subject = "Reset your Belfry password"
         await mail.send(tx, { to: user.email, subject, text, kind: "password_reset" })
@@ -61,16 +54,9 @@ const letter = (link: string) =>
     "The link works once. If you did not ask for a new password, do nothing. Your password stays as it is.",
   ].join("\n\n")
 
-const isOpen = (token: string) =>
-  and(
-    eq(passwordResets.token_hash, hashOfToken(token)),
-    isNull(passwordResets.used_at),
-    gt(passwordResets.expires_at, now()),
-  )
-
 /** Whose password this token may set. Throws 422 `otp_expired` for an old, used or unknown one. */
 export async function ownerOf(db: Reader, token: string): Promise<users.UserRow> {
-  const [reset] = await db.select().from(passwordResets).where(isOpen(token))
+  const reset = await openLink(db, passwordResets, token)
   return reset ? users.find(db, reset.user_id) : expired()
 }
 
@@ -86,16 +72,17 @@ export async function reset(
   { token, new_password, ip }: { token: string; new_password: string; ip: string },
 ): Promise<void> {
   const { id } = await ownerOf(store.read, token)
-  const password_hash = await passwords.hashNext(store.read, id, new_password)
+  const password_hash = await hashNext(store.read, historyOf(id), new_password)
   await store.tx(async (tx) => {
-    const taking = tx.update(passwordResets).set({ used_at: now() }).where(isOpen(token))
-    if ((await taking.returning({ user_id: passwordResets.user_id })).length === 0) expired()
+    if (!(await takeLink(tx, passwordResets, token))) expired()
     const user = await users.findForUpdate(tx, id)
-    await passwords.set(tx, id, password_hash)
+    await users.setPassword(tx, id, password_hash)
     await revokeAll(tx, id)
     await users.recordOwn(tx, user, ip, "password.reset")
   })
 }
+
+const historyOf = (user_id: string) => ({ table: passwordHistory, user_id })
 
 /** With the present password proven: sets a new one and ends the user's other sessions. */
 export async function change(
@@ -107,7 +94,7 @@ export async function change(
   }: { user: users.UserRow; session_id: string; new_password: string; ip: string },
 ): Promise<void> {
   const { new_password, ip } = wanted
-  const password_hash = await passwords.hashNext(store.read, user.id, new_password)
+  const password_hash = await hashNext(store.read, historyOf(user.id), new_password)
   await store.tx(async (tx) => {
     const now_is = await users.findForUpdate(tx, user.id)
     if (now_is.password_hash !== user.password_hash) {
@@ -116,7 +103,7 @@ export async function change(
         "Another session changed the password at the same time. Try again with the new one.",
       )
     }
-    await passwords.set(tx, user.id, password_hash)
+    await users.setPassword(tx, user.id, password_hash)
     await revokeAll(tx, user.id, session_id)
     await users.recordOwn(tx, user, ip, "password.changed")
   })

@@ -1,7 +1,7 @@
 import { Type as t } from "@sinclair/typebox"
 import { ACTOR_TYPES } from "../audit-log/tables"
 import { count, flag, id, maybe, rarely, text, time, word } from "../lib/record-fields"
-import { MOST_PASSWORD_CHARACTERS } from "./passwords"
+import { MOST_PASSWORD_CHARACTERS } from "../sign-in/passwords"
 
 const MOST_TOKEN_CHARACTERS = 200
 

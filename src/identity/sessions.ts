@@ -5,6 +5,7 @@ import { newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { isPast, millis, millisFrom, now, secondsFromNow } from "../core/time"
 import { fieldsOf } from "../lib/record-fields"
+import { hashOfToken, newToken } from "../sign-in/tokens"
 import { forUpdate } from "../store/columns"
 import { removeSome, rowById, rowList } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
@@ -19,7 +20,6 @@ import {
   refreshTokens,
   throttles,
 } from "./tables"
-import { hashOfToken, newToken } from "./tokens"
 import * as users from "./users"
 
 /** How long a refresh token works. Each exchange begins it anew. */

@@ -3,14 +3,15 @@ import { and, eq, gt, isNull, lt, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { now, secondsFromNow } from "../core/time"
+import * as passwords from "../sign-in/passwords"
+import type { CountedAttempt, Throttle } from "../sign-in/throttle"
+import { hashOfToken, newToken } from "../sign-in/tokens"
 import type { Reader, Store, Tx } from "../store/store"
 import { isTotp, type MfaProof, prove, spend } from "./mfa"
-import * as passwords from "./passwords"
 import type { Challenged } from "./schemas"
 import type { SessionClient, SessionReply, Sessions } from "./sessions"
-import { BUCKETS, type Throttle } from "./sign-in-throttle"
+import { BUCKETS } from "./sign-in-buckets"
 import { consoleSessions, consoleUsers, mfaChallenges } from "./tables"
-import { hashOfToken, newToken } from "./tokens"
 import * as users from "./users"
 
 const CHALLENGE_SECONDS = 300
@@ -104,13 +105,11 @@ async function requireUnchanged(tx: Tx, { id, password_hash }: users.UserRow) {
   return user?.password_hash === password_hash && user.status === "active" ? user : wrong()
 }
 
-type Attempts = Parameters<Throttle["consume"]>
-
 /**
  * By address and by identifier. From where its owner is signed in already, an identifier has a
  * bucket of its own: a stranger that guesses elsewhere cannot lock its owner out.
  */
-async function attemptsOf(db: Reader, email: string, ip: string): Promise<Attempts> {
+async function attemptsOf(db: Reader, email: string, ip: string): Promise<CountedAttempt[]> {
   const email_key = users.emailKey(email)
   const signed_in = await db
     .select({ id: consoleSessions.id })
@@ -131,7 +130,7 @@ async function attemptsOf(db: Reader, email: string, ip: string): Promise<Attemp
   ]
 }
 
-async function forgive(tx: Tx, throttle: Throttle, [by_address, ...others]: Attempts) {
+async function forgive(tx: Tx, throttle: Throttle, [by_address, ...others]: CountedAttempt[]) {
   if (by_address) await throttle.refund(tx, by_address)
   await throttle.reset(tx, ...others)
 }

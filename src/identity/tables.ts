@@ -1,12 +1,20 @@
 import type { Actor } from "../audit-log/tables"
 import type { ChosenPreferences, FrequencyCap, QuietHours } from "../lib/preferences"
 import {
+  backupCodeColumns,
+  challengeColumns,
+  linkColumns,
+  passwordHistoryColumns,
+  refreshTokenColumns,
+  sessionColumns,
+  throttleColumns,
+} from "../sign-in/person-columns"
+import {
   bool,
   id,
   index,
   int,
   json,
-  key,
   primaryKey,
   ref,
   table,
@@ -254,17 +262,7 @@ life(consoleUsers, {
 /** One sign-in: all refresh tokens that descend from it die with it. */
 export const consoleSessions = table(
   "console_sessions",
-  {
-    id: id(),
-    user_id: ref().notNull(),
-    ip: text(),
-    user_agent: text(),
-    client_name: text(),
-    created_at: time().notNull(),
-    last_used_at: time().notNull(),
-    expires_at: time().notNull(),
-    revoked_at: time(),
-  },
+  { ...sessionColumns(), client_name: text() },
   (session) => [
     index("console_sessions_by_user").on(session.user_id, session.id),
     index("console_sessions_by_expiry").on(session.expires_at),
@@ -273,22 +271,10 @@ export const consoleSessions = table(
 life(consoleSessions, { owner: "user", ends: "after 30 days without use" })
 
 /** Used ones stay until they expire, so that a second use is noticed. */
-export const refreshTokens = table(
-  "refresh_tokens",
-  {
-    token_hash: key(),
-    session_id: ref().notNull(),
-    created_at: time().notNull(),
-    used_at: time(),
-    /** Sealed: the token that took its place, for a request that was sent twice. */
-    successor: text(),
-    expires_at: time().notNull(),
-  },
-  (token) => [
-    index("refresh_tokens_by_session").on(token.session_id),
-    index("refresh_tokens_by_expiry").on(token.expires_at),
-  ],
-)
+export const refreshTokens = table("refresh_tokens", refreshTokenColumns(), (token) => [
+  index("refresh_tokens_by_session").on(token.session_id),
+  index("refresh_tokens_by_expiry").on(token.expires_at),
+])
 life(refreshTokens, {
   owner: "user",
   ends: "after 30 days without use",
@@ -327,42 +313,20 @@ export const deviceCodes = table(
 life(deviceCodes, { owner: "user", ends: "after minutes" })
 
 /** The password was right; the second factor is awaited. */
-export const mfaChallenges = table(
-  "mfa_challenges",
-  {
-    token_hash: key(),
-    user_id: ref().notNull(),
-    attempts: int().notNull(),
-    used_at: time(),
-    created_at: time().notNull(),
-    expires_at: time().notNull(),
-  },
-  (challenge) => [index("mfa_challenges_by_expiry").on(challenge.expires_at)],
-)
+export const mfaChallenges = table("mfa_challenges", challengeColumns(), (challenge) => [
+  index("mfa_challenges_by_expiry").on(challenge.expires_at),
+])
 life(mfaChallenges, { owner: "user", ends: "after minutes" })
 
 /** Each opens the second door once. */
-export const backupCodes = table(
-  "backup_codes",
-  {
-    user_id: ref().notNull(),
-    code_hash: text().notNull(),
-    used_at: time(),
-    created_at: time().notNull(),
-  },
-  (code) => [primaryKey({ columns: [code.user_id, code.code_hash] })],
-)
+export const backupCodes = table("backup_codes", backupCodeColumns(), (code) => [
+  primaryKey({ columns: [code.user_id, code.code_hash] }),
+])
 life(backupCodes, { owner: "user", ends: "never" })
 
 export const passwordResets = table(
   "password_resets",
-  {
-    token_hash: key(),
-    user_id: ref().notNull(),
-    used_at: time(),
-    created_at: time().notNull(),
-    expires_at: time().notNull(),
-  },
+  { ...linkColumns(), user_id: ref().notNull() },
   (reset) => [
     index("password_resets_by_user").on(reset.user_id),
     index("password_resets_by_expiry").on(reset.expires_at),
@@ -371,26 +335,13 @@ export const passwordResets = table(
 life(passwordResets, { owner: "user", ends: "after an hour" })
 
 /** The last few passwords of a user, the present one among them. */
-export const passwordHistory = table(
-  "password_history",
-  {
-    id: id(),
-    user_id: ref().notNull(),
-    password_hash: text().notNull(),
-    created_at: time().notNull(),
-  },
-  (entry) => [index("password_history_by_user").on(entry.user_id, entry.id)],
-)
+export const passwordHistory = table("password_history", passwordHistoryColumns(), (entry) => [
+  index("password_history_by_user").on(entry.user_id, entry.id),
+])
 life(passwordHistory, { owner: "user", ends: "never" })
 
 /** Attempts at something that can be guessed. The subject is a MAC: it reveals no address or user. */
-export const throttles = table(
-  "throttles",
-  {
-    subject: key(),
-    used: int().notNull(),
-    ends_at: time().notNull(),
-  },
-  (throttle) => [index("throttles_by_end").on(throttle.ends_at)],
-)
+export const throttles = table("throttles", throttleColumns(), (throttle) => [
+  index("throttles_by_end").on(throttle.ends_at),
+])
 life(throttles, { owner: "instance", ends: "after hours" })

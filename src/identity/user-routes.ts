@@ -15,7 +15,7 @@ import { removeUser } from "../tenancy/members"
 import { ConsoleUser, LONG_EMAIL, Password, Session, SessionRecord, Token } from "./schemas"
 import * as sessions from "./sessions"
 import { type ProofParts, requirePassword } from "./sign-in"
-import { BUCKETS } from "./sign-in-throttle"
+import { BUCKETS } from "./sign-in-buckets"
 import * as users from "./users"
 
 const Newcomer = t.Object({

@@ -6,10 +6,11 @@ import { newId } from "../core/ids"
 import { now } from "../core/time"
 import { comparable, isName } from "../lib/address"
 import { fieldsOf } from "../lib/record-fields"
+import { closeLinks } from "../sign-in/links"
+import * as passwords from "../sign-in/passwords"
 import { forUpdate } from "../store/columns"
 import { rowById, rowForUpdate } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
-import * as passwords from "./passwords"
 import { ConsoleUser, type Seats } from "./schemas"
 import {
   type AccountRole,
@@ -47,7 +48,10 @@ export async function create(tx: Tx, wanted: NewUser): Promise<UserRow> {
   }
   const made = await tx.insert(consoleUsers).values(row).onConflictDoNothing().returning()
   if (made.length === 0) conflict("email_taken", null, "A user with this email exists already.")
-  await passwords.remember(tx, row.id, wanted.password_hash)
+  await passwords.remember(tx, passwordHistory, {
+    user_id: row.id,
+    password_hash: row.password_hash,
+  })
   return row
 }
 
@@ -77,6 +81,13 @@ export async function set(tx: Tx, id: string, changes: Partial<UserRow>): Promis
   const whole = { ...changes, updated_at: now() }
   await tx.update(consoleUsers).set(whole).where(eq(consoleUsers.id, id))
   return find(tx, id)
+}
+
+/** Puts a new password in place; no older mail sets another. Sessions are the caller's business. */
+export async function setPassword(tx: Tx, user_id: string, password_hash: string): Promise<void> {
+  await closeLinks(tx, passwordResets, eq(passwordResets.user_id, user_id))
+  await set(tx, user_id, { password_hash })
+  await passwords.remember(tx, passwordHistory, { user_id, password_hash })
 }
 
 /** The ConsoleUser record of the contract. */

@@ -1,6 +1,6 @@
 import { and, eq, gt, lte } from "drizzle-orm"
 import { now, secondsFromNow } from "../core/time"
-import { hashOfToken, newToken } from "../identity/tokens"
+import { hashOfToken, newToken } from "../sign-in/tokens"
 import { removeSome } from "../store/rows"
 import type { Store, Tx } from "../store/store"
 import { inboxTickets } from "./tables"

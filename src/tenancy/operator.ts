@@ -4,11 +4,11 @@ import { LIMIT_NAMES } from "../core/config-plans"
 import { conflict, fail, invalid } from "../core/errors"
 import { isUuid } from "../core/ids"
 import { clear } from "../identity/mfa"
-import * as passwords from "../identity/passwords"
 import { revokeAll } from "../identity/sessions"
 import { type AccountStatus, consoleUsers, accounts as rows } from "../identity/tables"
 import * as users from "../identity/users"
 import { isPlan, PLAN_NAMES } from "../plans/plans"
+import * as passwords from "../sign-in/passwords"
 import type { Reader, Store, Tx } from "../store/store"
 import * as accounts from "./accounts"
 import { INSTANCE_SLUG } from "./projects"
@@ -99,7 +99,7 @@ export async function resetOwner(
 ): Promise<users.UserResponse> {
   const password_hash = await passwords.hashNew(password)
   return changeUser(store, email, "password.reset", async (tx, { id }) => {
-    await passwords.set(tx, id, password_hash)
+    await users.setPassword(tx, id, password_hash)
     await users.set(tx, id, { status: "active" })
     if (!keep_mfa) await clear(tx, id)
     await revokeAll(tx, id)

@@ -11,15 +11,16 @@ import { AccessTokens } from "../identity/access-token"
 import * as apiKeys from "../identity/api-keys"
 import { LinkSessions } from "../identity/page-sessions"
 import { type SessionClient, Sessions } from "../identity/sessions"
-import { Throttle } from "../identity/sign-in-throttle"
 import {
   accounts as accountTable,
   consoleUsers,
   projects as projectTable,
+  throttles,
 } from "../identity/tables"
-import { newToken } from "../identity/tokens"
 import * as users from "../identity/users"
 import { defaultPlan, limitsOf } from "../plans/plans"
+import { Throttle } from "../sign-in/throttle"
+import { newToken } from "../sign-in/tokens"
 import * as instanceValues from "../store/instance-values"
 import type { Reader, Store, Tx } from "../store/store"
 import * as accounts from "./accounts"
@@ -332,7 +333,7 @@ export function sessionParts({ data_dir, sign_up, ...options }: SessionOptions) 
       return bearer
     },
     sessions: new Sessions({ store, secrets, access }),
-    throttle: new Throttle(store, secrets),
+    throttle: new Throttle(store, secrets, throttles),
     setup: new Setup({ store, secrets, data_dir }),
   }
 }

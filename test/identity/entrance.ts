@@ -1,6 +1,6 @@
 import { newId } from "../../src/core/ids"
-import * as passwords from "../../src/identity/passwords"
 import * as users from "../../src/identity/users"
+import * as passwords from "../../src/sign-in/passwords"
 import { type Ask, client } from "../harness/client"
 import { signedIn } from "../harness/people"
 import type { ServiceOptions, TestService } from "../harness/service"

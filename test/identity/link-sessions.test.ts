@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { LinkSessions } from "../../src/identity/page-sessions"
-import { newToken } from "../../src/identity/tokens"
+import { newToken } from "../../src/sign-in/tokens"
 import { refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { generate } from "otplib"
-import { newToken } from "../../src/identity/tokens"
+import { newToken } from "../../src/sign-in/tokens"
 import { type Reply, refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
 import { sharedService } from "../harness/shared-service"

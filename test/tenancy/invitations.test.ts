@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { newId } from "../../src/core/ids"
-import { hashOfToken } from "../../src/identity/tokens"
+import { hashOfToken } from "../../src/sign-in/tokens"
 import { invitations } from "../../src/tenancy/tables"
 import { refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"

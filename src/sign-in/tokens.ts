@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto"
 
-type TokenKind =
+export type TokenKind =
   | "refresh"
   | "mfa"
   | "device"
@@ -10,6 +10,9 @@ type TokenKind =
   | "link"
   | "page"
   | "ticket"
+  | "magic"
+  | "verify"
+  | "code"
 
 /** `belfry_<kind>_` and 256 random bits; the log masks every text of this form. */
 export const newToken = (kind: TokenKind): string =>

@@ -1,11 +1,13 @@
 import { afterAll, expect, test } from "bun:test"
 import { openSecrets } from "../../src/core/secrets"
-import { BUCKETS, Throttle } from "../../src/identity/sign-in-throttle"
+import { BUCKETS } from "../../src/identity/sign-in-buckets"
+import { throttles } from "../../src/identity/tables"
+import { Throttle } from "../../src/sign-in/throttle"
 import { testStore } from "../harness/store"
 
 const { store, folder, [Symbol.asyncDispose]: close } = await testStore()
 afterAll(close)
-const throttle = new Throttle(store, openSecrets({ data_dir: folder, master_key: null }))
+const throttle = new Throttle(store, openSecrets({ data_dir: folder, master_key: null }), throttles)
 
 const tries = async (count: number, subject: (at: number) => string) => {
   let admitted = 0

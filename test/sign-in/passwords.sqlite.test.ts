@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
-import { hash, verify } from "../../src/identity/passwords"
+import { hash, verify } from "../../src/sign-in/passwords"
 import { hashingFully } from "../harness/quick-passwords"
-import { PASSWORD } from "./entrance"
+import { PASSWORD } from "../identity/entrance"
 
 test("a hash is argon2id with 19 MiB and two passes, and proves its password only", async () => {
   using _ = hashingFully()
