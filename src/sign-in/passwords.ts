@@ -30,14 +30,14 @@ type HistoryColumns = ReturnType<typeof passwordHistoryColumns>
 type HistoryTable = OwnerTable<HistoryColumns>
 
 /** What an owner asks of a password. All four kinds of characters are always needed. */
-export interface PasswordPolicy {
+export interface PasswordRules {
   min_length: number
   /** How many of the last passwords are refused, the present one included. */
   history: number
   refuses_common: boolean
 }
 
-export const LEAST_POLICY: PasswordPolicy = { min_length: 8, history: 5, refuses_common: false }
+export const LEAST_POLICY: PasswordRules = { min_length: 8, history: 5, refuses_common: false }
 
 /** The hash of a password that a person chose. Throws 422 `weak_password`. */
 export function hashNew(password: string, policy = LEAST_POLICY): Promise<string> {
@@ -97,7 +97,7 @@ const busy = () =>
     { reason: "busy", retry_after: 1 },
   )
 
-function requireStrength(password: string, policy: PasswordPolicy): void {
+function requireStrength(password: string, policy: PasswordRules): void {
   const missing = lacking(password, policy)
   if (missing.length === 0) return
   const text = `A password needs at least ${policy.min_length} characters, with an upper-case letter, a lower-case letter, a digit and a symbol.`
@@ -108,7 +108,7 @@ function requireStrength(password: string, policy: PasswordPolicy): void {
 /** Longer than any typed password; it bounds the work of hashing. */
 export const MOST_PASSWORD_CHARACTERS = 1024
 
-type PasswordRule = [name: string, met: (text: string, policy: PasswordPolicy) => boolean]
+type PasswordRule = [name: string, met: (text: string, policy: PasswordRules) => boolean]
 
 const RULES: PasswordRule[] = [
   ["length", (text, { min_length }) => countCharacters(text) >= min_length],
@@ -127,7 +127,7 @@ const remembered = (
   db: Reader,
   table: HistoryTable,
   user_id: string,
-  { history }: Pick<PasswordPolicy, "history">,
+  { history }: Pick<PasswordRules, "history">,
 ) => {
   const entries = kitTable<HistoryColumns>(table)
   const own = eq(entries.user_id, user_id)
@@ -139,7 +139,7 @@ export async function remember<Table extends HistoryTable>(
   tx: Tx,
   table: Table,
   row: { user_id: string; password_hash: string } & OwnColumns<Table, keyof HistoryColumns>,
-  policy: Pick<PasswordPolicy, "history"> = LEAST_POLICY,
+  policy: Pick<PasswordRules, "history"> = LEAST_POLICY,
 ): Promise<void> {
   const entries = kitTable<HistoryColumns>(table)
   await tx.insert(entries).values({ ...row, id: newId(), created_at: now() })
