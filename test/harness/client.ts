@@ -37,6 +37,24 @@ export function client(app: Pick<Elysia, "handle">, key: string | undefined) {
 
 export type Client = ReturnType<typeof client>
 
+/** Calls with these headers; those given with a call are added. */
+export function callingWith(app: Pick<Elysia, "handle">, headers: HeaderFields) {
+  const plain = client(app, undefined)
+  const call: typeof plain.call = (method, path, ask = {}) =>
+    plain.call(method, path, { ...ask, headers: { ...headers, ...ask.headers } })
+  const withBody =
+    (method: string) =>
+    (path: string, body?: unknown, more = {}) =>
+      call(method, path, { ...(body !== undefined && { body }), headers: more })
+  return {
+    call,
+    get: (path: string, more = {}) => call("GET", path, { headers: more }),
+    post: withBody("POST"),
+    patch: withBody("PATCH"),
+    remove: withBody("DELETE"),
+  }
+}
+
 export type Reply = Awaited<ReturnType<typeof read>>
 
 /** `body` is the parsed JSON; null where there is none. */

@@ -7,7 +7,7 @@ import { type AccountRole, consoleUsers } from "../../src/identity/tables"
 import * as accounts from "../../src/tenancy/accounts"
 import { seat } from "../../src/tenancy/accounts"
 import * as projects from "../../src/tenancy/projects"
-import { client } from "./client"
+import { callingWith } from "./client"
 import type { TestService } from "./service"
 
 /** Nobody signs in with it: what is tested here begins behind the password. */
@@ -49,23 +49,8 @@ export async function person(
 }
 
 /** Calls with an access token; headers given with a call are added. */
-export function signedIn(app: Elysia, access_token: string) {
-  const plain = client(app, undefined)
-  const headers = { authorization: `Bearer ${access_token}` }
-  const call: typeof plain.call = (method, path, ask = {}) =>
-    plain.call(method, path, { ...ask, headers: { ...headers, ...ask.headers } })
-  const withBody =
-    (method: string) =>
-    (path: string, body?: unknown, more = {}) =>
-      call(method, path, { ...(body !== undefined && { body }), headers: more })
-  return {
-    call,
-    get: (path: string, more = {}) => call("GET", path, { headers: more }),
-    post: withBody("POST"),
-    patch: withBody("PATCH"),
-    remove: withBody("DELETE"),
-  }
-}
+export const signedIn = (app: Elysia, access_token: string) =>
+  callingWith(app, { authorization: `Bearer ${access_token}` })
 
 export type Person = Awaited<ReturnType<typeof person>>
 

@@ -1,0 +1,34 @@
+import { Type as t } from "@sinclair/typebox"
+import { type CallerKind, type Method, SHORT_BYTES } from "../http/route"
+import { id } from "../lib/record-fields"
+import { ENVIRONMENT_NAMES } from "./tables"
+
+/**
+ * What most rows of this area have in common: short bodies. The scope is that of keys and people; an application and
+ * its users need none. Several statuses begin with the usual one.
+ */
+export const authRow = <const Path extends string>(
+  method: Method,
+  path: Path,
+  callers: CallerKind[],
+  scope: string,
+  ...[status = 200, ...others]: number[]
+) => ({
+  ...{ method, path, callers, scope, limit: SHORT_BYTES },
+  status: [status, ...others] as [number, ...number[]],
+})
+
+const application_id = id(
+  "The application. Without it the project's only one. A credential of an application says it already.",
+)
+
+/** Fields of a body or a query by which a key says what it is for. `environmentOf` takes them as they are. */
+export const targetFields = {
+  application_id: t.Optional(application_id),
+  environment: t.Optional(
+    t.Union(
+      ENVIRONMENT_NAMES.map((name) => t.Literal(name)),
+      { description: "Without it the header `X-Environment` counts, else `live`." },
+    ),
+  ),
+}

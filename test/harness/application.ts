@@ -1,0 +1,100 @@
+import { hashOfSecret, newApplicationSecret, newPublicKey } from "../../src/auth/credential-texts"
+import type { EnvironmentSettings } from "../../src/auth/environment-settings"
+import { type AuthEnvironment, environmentById } from "../../src/auth/environments"
+import {
+  applicationKeys,
+  applications,
+  type EnvironmentName,
+  environments,
+  organizations,
+} from "../../src/auth/tables"
+import { newId } from "../../src/core/ids"
+import { now } from "../../src/core/time"
+import { callingWith } from "./client"
+import type { TestService } from "./service"
+
+interface Home {
+  account_id: string
+  project_id: string
+}
+
+type ApplicationColumns = Partial<
+  Pick<
+    typeof applications.$inferInsert,
+    | "name"
+    | "allowed_origins"
+    | "redirect_urls"
+    | "session_duration_minutes"
+    | "refresh_token_duration_days"
+  >
+>
+
+interface ApplicationOptions extends ApplicationColumns {
+  /** Of both environments. */
+  settings?: Partial<EnvironmentSettings>
+}
+
+type InProcess = Pick<TestService, "store" | "app">
+
+/** An application of the project with both environments, past every rule of how they are made. */
+export async function newApplication(
+  { store, app }: InProcess,
+  { account_id, project_id }: Home,
+  { settings = {}, ...columns }: ApplicationOptions = {},
+) {
+  const id = newId()
+  const secret = newApplicationSecret()
+  const ids = { live: newId(), test: newId() }
+  const keys = {
+    live: newPublicKey("live"),
+    test: newPublicKey("test"),
+    legacy: newPublicKey(null),
+  }
+  const at = { created_at: now(), updated_at: now() }
+  const row: typeof applications.$inferInsert = {
+    ...{ id, account_id, project_id, name: "Shop", slug: id, type: "web", logo_url: null },
+    ...{ session_duration_minutes: 60, refresh_token_duration_days: 30 },
+    ...{ allowed_origins: [], redirect_urls: [], secret_hash: hashOfSecret(secret) },
+    ...columns,
+    ...at,
+  }
+  await store.tx(async (tx) => {
+    await tx.insert(applications).values(row)
+    for (const name of ["live", "test"] as const) {
+      const own = { project_id, application_id: id }
+      const organization = { id: newId(), environment_id: ids[name] }
+      const default_organization_id = organization.id
+      const environment = { id: ids[name], name, settings, default_organization_id }
+      await tx.insert(environments).values({ ...own, ...environment, ...at })
+      const names = { name: "Default", slug: "default" }
+      await tx.insert(organizations).values({ ...own, ...organization, ...names, ...at })
+    }
+    for (const name of ["live", "test", "legacy"] as const) {
+      const environment = name === "legacy" ? null : name
+      const key = { id: newId(), project_id, application_id: id, key: keys[name] }
+      await tx
+        .insert(applicationKeys)
+        .values({ ...key, environment, name: "Default", created_at: now() })
+    }
+  })
+  return {
+    id,
+    project_id,
+    account_id,
+    secret,
+    keys,
+    environment_ids: ids,
+    /** Calls with a public key. */
+    app: (kind: keyof typeof keys = "live") =>
+      callingWith(app, { "x-application-key": keys[kind] }),
+    /** Calls with the secret. */
+    server: () => callingWith(app, { "x-application-secret": secret }),
+    environment: (name: EnvironmentName = "live"): Promise<AuthEnvironment> =>
+      environmentById(store.read, ids[name]).then((found) => {
+        if (!found) throw new Error("the application of the test is gone")
+        return found
+      }),
+  }
+}
+
+export type TestApplication = Awaited<ReturnType<typeof newApplication>>
