@@ -1,5 +1,6 @@
 import { lt } from "drizzle-orm"
 import { now } from "../core/time"
+import { forgetSuccessors } from "../sign-in/person-sessions"
 import { removeSome } from "../store/rows"
 import type { Store } from "../store/store"
 import { userCodes, userLinks, userRefreshTokens, userSessions, userThrottles } from "./tables"
@@ -8,6 +9,7 @@ const PURGED_AT_ONCE = 500
 
 /** Forgets what opens nothing any more, some of each kind. Returns how many rows went. */
 export async function purgeSignIns(store: Store): Promise<number> {
+  await forgetSuccessors(store, userRefreshTokens)
   const past = now()
   const kinds = [
     {

@@ -4,6 +4,7 @@ import { fail } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { now, secondsFromNow } from "../core/time"
 import * as passwords from "../sign-in/passwords"
+import { isAlive } from "../sign-in/person-sessions"
 import type { CountedAttempt, Throttle } from "../sign-in/throttle"
 import { hashOfToken, newToken } from "../sign-in/tokens"
 import type { Reader, Store, Tx } from "../store/store"
@@ -119,8 +120,7 @@ async function attemptsOf(db: Reader, email: string, ip: string): Promise<Counte
       and(
         eq(consoleUsers.email_key, email_key),
         eq(consoleSessions.ip, ip),
-        isNull(consoleSessions.revoked_at),
-        gt(consoleSessions.expires_at, now()),
+        isAlive(consoleSessions),
       ),
     )
     .limit(1)
