@@ -68,15 +68,15 @@ export const unkept = {
   "referrer-policy": "no-referrer",
 }
 
-/** Beside that no script runs, and nothing is loaded but images from the places given. */
-export const pageHeaders = (style: string, images = "data:") => ({
+/** Beside that no script runs, nothing is loaded but images from the places given, and forms lead nowhere else. */
+export const pageHeaders = (style: string, images = "data:", form_targets = "'self'") => ({
   ...unkept,
   "content-security-policy": [
     "default-src 'none'",
     `style-src 'sha256-${new Bun.CryptoHasher("sha256").update(style).digest("base64")}'`,
     `img-src ${images}`,
     "base-uri 'none'",
-    "form-action 'self'",
+    `form-action ${form_targets}`,
     "frame-ancestors 'none'",
   ].join("; "),
   "x-content-type-options": "nosniff",

@@ -1,4 +1,5 @@
 import type { AnyRoute, Call } from "../http/route"
+import { type FormFields, type LinkVisit, refusedVisit } from "./recipient-page"
 import * as pages from "./unsubscribe-page"
 
 /** A form of one button. */
@@ -32,16 +33,16 @@ interface LinkPage {
   titles: [string, string]
   description: string
   limit: number
-  show: (visit: pages.LinkVisit) => Promise<Response>
-  answer: (visit: pages.LinkVisit, form: pages.FormFields) => Promise<Response>
+  show: (visit: LinkVisit) => Promise<Response>
+  answer: (visit: LinkVisit, form: FormFields) => Promise<Response>
 }
 
-type LinkCall = Call<pages.FormFields, unknown, { token: string }>
+type LinkCall = Call<FormFields, unknown, { token: string }>
 
 function linkRows(path: string, { show, answer, titles, ...own }: LinkPage): AnyRoute[] {
   const open: Omit<AnyRoute, "method" | "handle" | "summary"> = {
     ...{ path, ...own, credentials: ["token"], callers: ["none"], scope: "-", status: [200] },
-    ...{ page: pages.refusedVisit, described: true, produces: "text/html" },
+    ...{ page: refusedVisit, described: true, produces: "text/html" },
   }
   const visitOf = ({ request, params, ip }: LinkCall) => ({ request, token: params.token, ip })
   const get = { ...open, method: "GET" as const, summary: titles[0] }
