@@ -4,6 +4,7 @@ import { newId } from "../core/ids"
 import { now } from "../core/time"
 import { comparable, isName } from "../lib/address"
 import { fieldsOf } from "../lib/record-fields"
+import { bumpAll } from "../store/counters"
 import { rowById, rowForUpdate } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import type { AuthEnvironment } from "./environments"
@@ -58,6 +59,7 @@ export async function insertUser(
   }
   const made = await tx.insert(users).values(row).onConflictDoNothing().returning()
   if (made.length === 0) return undefined
+  await countUsers(tx, environment, 1)
   const { default_organization_id: organization_id } = environment
   const member = { role: "member", permissions: [], created_at: at, updated_at: at }
   await tx.insert(memberships).values({
@@ -66,6 +68,20 @@ export async function insertUser(
   })
   return row
 }
+
+/** Adds to the totals that users are counted in, in the transaction that adds or removes their rows. */
+export const countUsers = (
+  tx: Tx,
+  { id, project_id: owner }: Pick<AuthEnvironment, "id" | "project_id">,
+  by: number,
+): Promise<void> =>
+  bumpAll(tx, [
+    { owner, name: "users", by },
+    { owner, name: usersOf(id), by },
+  ])
+
+/** The counter of the users of an environment. */
+export const usersOf = (environment_id: string) => `users.environment_id.${environment_id}`
 
 const ofEnvironment = ({ id, project_id }: AuthEnvironment) =>
   and(eq(users.project_id, project_id), eq(users.environment_id, id))

@@ -1,3 +1,4 @@
+import { isNull } from "drizzle-orm"
 import {
   codeColumns,
   linkColumns,
@@ -28,6 +29,8 @@ export type EnvironmentName = (typeof ENVIRONMENT_NAMES)[number]
 
 export const APPLICATION_TYPES = ["web", "native", "game"] as const
 
+export type ApplicationType = (typeof APPLICATION_TYPES)[number]
+
 /** What people sign in to: a product of the project, with users of its own. */
 export const applications = table(
   "applications",
@@ -37,7 +40,7 @@ export const applications = table(
     account_id: ref().notNull(),
     name: text().notNull(),
     slug: text().notNull(),
-    type: text<(typeof APPLICATION_TYPES)[number]>().notNull(),
+    type: text<ApplicationType>().notNull(),
     logo_url: text(),
     session_duration_minutes: int().notNull(),
     refresh_token_duration_days: int().notNull(),
@@ -59,7 +62,11 @@ export const applications = table(
     index("applications_by_previous_secret").on(application.previous_secret_hash),
   ],
 )
-life(applications, { owner: "project", ends: "never" })
+life(applications, {
+  owner: "project",
+  ends: "never",
+  counts: { name: "applications", where: isNull(applications.deleting_at) },
+})
 
 /** Users of `live` and of `test` know nothing of each other. Each application has both. */
 export const environments = table(
@@ -210,6 +217,7 @@ life(users, {
   owner: "project",
   ends: "never",
   names: { environment_id: "auth_environments" },
+  counts: { name: "users", by: ["environment_id"] },
   personal: { found_by: { address: "email_key", phone: "phone_number" } },
 })
 
