@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto"
 import { and, desc, eq, inArray, isNull } from "drizzle-orm"
 import { conflict, fail, invalid, tooMany } from "../core/errors"
 import { noun, type ProjectActor } from "../identity/noun"
@@ -6,6 +5,7 @@ import { fieldsOf } from "../lib/record-fields"
 import { countRows } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { ApplicationKey } from "./application-schemas"
+import { newPublicKey } from "./credential-texts"
 import { applicationKeys, type EnvironmentName } from "./tables"
 
 type KeyRow = typeof applicationKeys.$inferSelect
@@ -30,12 +30,9 @@ interface WantedKey {
 export const insertKey = (tx: Tx, by: ProjectActor, wanted: WantedKey): Promise<KeyRow> =>
   applicationKey.insert(tx, by, {
     ...wanted,
-    key: newKey(wanted.environment),
+    key: newPublicKey(wanted.environment),
     last_used_at: null,
   })
-
-const newKey = (environment: EnvironmentName | null) =>
-  `svca_${environment ? `${environment}_` : ""}pub_${randomBytes(24).toString("base64url")}`
 
 /** Of a locked application. Throws 409 `conflict` for a second legacy key, and at the limit. */
 export async function addKey(

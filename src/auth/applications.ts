@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto"
 import { and, eq, inArray, isNull } from "drizzle-orm"
 import { fail, invalid, Problems } from "../core/errors"
 import { newId } from "../core/ids"
@@ -7,7 +6,6 @@ import { noun, type ProjectActor } from "../identity/noun"
 import { enqueue, type JobKind } from "../jobs/jobs"
 import { fieldsOf } from "../lib/record-fields"
 import { slugFrom } from "../lib/text"
-import { hashOfToken } from "../sign-in/tokens"
 import { bump, totals } from "../store/counters"
 import type { RowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
@@ -18,6 +16,7 @@ import {
   type ApplicationInput,
   type ApplicationRecord,
 } from "./application-schemas"
+import { hashOfSecret, newApplicationSecret } from "./credential-texts"
 import { usersOf } from "./end-users"
 import type { ApplicationRow } from "./environments"
 import { readOrigins, readRedirects } from "./redirects"
@@ -83,21 +82,18 @@ export async function create(
   input: ApplicationInput,
 ): Promise<ApplicationRecord & { secret_key: string }> {
   const slug = input.slug ?? (await freeSlug(tx, by.project_id, input.name))
-  const secret_key = newSecret()
+  const secret_key = newApplicationSecret()
   const wanted = { ...DEFAULTS, allowed_origins: [], redirect_urls: [], ...input, slug }
   requireAddresses(wanted)
   const row = await application.insert(tx, by, {
     ...wanted,
     logo_url: null,
-    secret_hash: hashOfToken(secret_key),
+    secret_hash: hashOfSecret(secret_key),
     ...{ previous_secret_hash: null, previous_expires_at: null, deleting_at: null },
   })
   for (const name of ENVIRONMENT_NAMES) await addEnvironment(tx, by, row, name)
   return { ...(await shown(tx, row)), secret_key }
 }
-
-/** 256 random bits. `hashOfToken` of it finds the application. */
-const newSecret = () => `svca_sec_${randomBytes(32).toString("base64url")}`
 
 async function freeSlug(tx: Tx, project_id: string, name: string): Promise<string> {
   const wish = slugFrom(name) || "application"
@@ -153,10 +149,10 @@ export async function change(
 /** A new secret; the one before it works for the overlap. Throws 404. */
 export async function rotateSecret(tx: Tx, by: ProjectActor, id: string, overlap_hours: number) {
   const before = await forUpdate(tx, by.project_id, id)
-  const secret_key = newSecret()
+  const secret_key = newApplicationSecret()
   const previous_expires_at = secondsFromNow(overlap_hours * 3600)
   const changes = {
-    secret_hash: hashOfToken(secret_key),
+    secret_hash: hashOfSecret(secret_key),
     previous_secret_hash: before.secret_hash,
     previous_expires_at,
   }

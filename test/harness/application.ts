@@ -10,6 +10,7 @@ import {
 } from "../../src/auth/tables"
 import { newId } from "../../src/core/ids"
 import { now } from "../../src/core/time"
+import { bump } from "../../src/store/counters"
 import { callingWith } from "./client"
 import type { TestService } from "./service"
 
@@ -60,6 +61,7 @@ export async function newApplication(
   }
   await store.tx(async (tx) => {
     await tx.insert(applications).values(row)
+    await bump(tx, project_id, "applications", 1)
     for (const name of ["live", "test"] as const) {
       const own = { project_id, application_id: id }
       const organization = { id: newId(), environment_id: ids[name] }
