@@ -1,5 +1,5 @@
 import { and, eq } from "drizzle-orm"
-import { errors, type JWTPayload, SignJWT } from "jose"
+import { errors, type JWTPayload } from "jose"
 import { isUuid, newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { isoFrom, millis } from "../core/time"
@@ -13,7 +13,7 @@ import {
   withDefaults,
 } from "../identity/caller"
 import { accounts, type ProjectSettings, projects } from "../identity/tables"
-import { unprovenParts, verifyToken } from "../lib/signed-token"
+import { signToken, unprovenParts, verifyToken } from "../lib/signed-token"
 import { LONGEST_TOKEN_SECONDS, provingKey, signerOf } from "../signing-keys/signing-keys"
 import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
@@ -57,17 +57,11 @@ export class InboxTokens implements SubscriberTokens {
     ttl_seconds: number,
   ): Promise<string> {
     const { store, secrets } = this.#parts
-    const { kid, private_key } = await signerOf(store, secrets, project_id)
+    const key = await signerOf(store, secrets, { project_id })
     const iat = Math.floor(millis() / 1000)
-    return new SignJWT()
-      .setProtectedHeader({ alg: "EdDSA", typ: TYPE, kid })
-      .setIssuer(`${this.#issuers()}${project_id}`)
-      .setSubject(id)
-      .setAudience(AUDIENCE)
-      .setIssuedAt(iat)
-      .setExpirationTime(iat + ttl_seconds)
-      .setJti(newId())
-      .sign(private_key)
+    const times = { iat, exp: iat + ttl_seconds, jti: newId() }
+    const iss = `${this.#issuers()}${project_id}`
+    return signToken(key, TYPE, { iss, sub: id, aud: AUDIENCE, ...times })
   }
 
   isOwn(token: string): boolean {
@@ -82,7 +76,7 @@ export class InboxTokens implements SubscriberTokens {
     const { iss = "", kid = "" } = unprovenParts(token) ?? {}
     const project_id = iss.slice(this.#issuers().length)
     if (!this.isOwn(token) || !isUuid(project_id)) return refuse()
-    const key = await provingKey(this.#parts.store.read, project_id, kid)
+    const key = await provingKey(this.#parts.store.read, { project_id }, kid)
     if (!key) return refuse()
     const rules = { issuer: iss, audience: AUDIENCE, type: TYPE, claims: ["sub"] }
     const verifying = verifyToken(token, key, { ...rules, at: new Date(millis()) })

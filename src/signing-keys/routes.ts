@@ -38,7 +38,7 @@ export const keySetRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     produces: "application/json",
     errors: ["not_found"],
     handle: async ({ params: { project_id } }) => {
-      const keys = isUuid(project_id) ? await publishedKeys(store.read, project_id) : []
+      const keys = isUuid(project_id) ? await publishedKeys(store.read, { project_id }) : []
       if (keys.length === 0) return fail("not_found", "There is no such key set.")
       const headers = { "cache-control": `public, max-age=${KEPT_SECONDS}` }
       return Response.json({ keys }, { headers })

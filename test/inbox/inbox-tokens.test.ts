@@ -36,7 +36,9 @@ async function genuine() {
   const project = await service.project()
   const subscriber_id = await addSubscriber(service, project)
   const token = await tokenOf(project, subscriber_id)
-  const { private_key } = await signerOf(store, parts.secrets, project.project_id)
+  const { private_key } = await signerOf(store, parts.secrets, {
+    project_id: project.project_id,
+  })
   return {
     ...{ project, subscriber_id, token, private_key },
     header: decodeProtectedHeader(token),

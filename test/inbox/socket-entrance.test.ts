@@ -84,7 +84,9 @@ describe("signing in at the socket of an inbox", () => {
 
   test("refuses what is no token of a subscriber of its project, with 4401", async () => {
     const [ann, bob] = [await somebody(), await somebody()]
-    const { private_key } = await signerOf(store, parts.secrets, ann.owner.project_id)
+    const { private_key } = await signerOf(store, parts.secrets, {
+      project_id: ann.owner.project_id,
+    })
     const [header, claims] = [decodeProtectedHeader(ann.token), decodeJwt(ann.token)]
     const [, body = "", signature = ""] = ann.token.split(".")
     const none = Buffer.from(JSON.stringify({ ...header, alg: "none" })).toString("base64url")
