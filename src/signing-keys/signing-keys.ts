@@ -23,7 +23,7 @@ export const LONGEST_TOKEN_SECONDS = 7 * DAY_SECONDS
 type KeyRow = typeof signingKeys.$inferSelect
 
 /** Whose tokens the keys sign: those of a project for its subscribers, or of an application for its users. */
-export type KeyOwner = { application_id: string } | { project_id: string }
+type KeyOwner = { application_id: string } | { project_id: string }
 
 type NewKeyOwner = KeyOwner & { project_id: string }
 
