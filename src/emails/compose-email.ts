@@ -12,6 +12,7 @@ import { isBuiltIn } from "../lib/address"
 import { textField } from "../lib/mime"
 import type { Ready } from "../messages/channel"
 import { isShared, keptForm, type SharedContent } from "../messages/contents"
+import { isSealed, openContent, type SealedContent } from "../messages/sealed-contents"
 import { type Message, OWN_SOURCE, wantedSince } from "../messages/status-changes"
 import { messageRaws, type Recipient } from "../messages/tables"
 import { firstProvider } from "../providers/routing"
@@ -65,22 +66,30 @@ export async function bytesOf(
   const { content: stored, attempt, warnUnsigned } = wanted
   if (isShared(stored)) return sharedBytes(parts, message, stored, wanted)
   const content = stored as EmailContent | FiledContent | SealedContent | SubmittedContent
-  const is_sealed = "sealed" in content
+  const is_sealed = isSealed(content)
   const kept = is_sealed || attempt === 1 ? undefined : await findKept(store, message, blobs)
   if (kept) return { content: kept }
-  const opened = is_sealed ? openContent(secrets, message.id, content) : content
+  const opened = is_sealed ? openContent<SealedEmail>(secrets, message.id, content) : content
   const dkim = await keysOf({ store, secrets }, message)
   await warnUnsigned(message, dkim)
   const address = await addressFor(rules, message)
   const mail = isSubmitted(opened)
     ? toSign(message, opened, { ...parts, address })
-    : toCompose(message, opened, { ...parts, address })
+    : toCompose(withSubject(message, opened), opened, { ...parts, address })
   const made = await composed(workers, { ...mail, dkim })
   if (!("raw" in made)) return { content: made }
   const { raw, packed } = made
   if (is_sealed) return { content: raw }
   return { content: raw, keep: await keptForm(packed, blobs) }
 }
+
+/** The subject of the message shows no code, so the real one is sealed with the content. */
+export interface SealedEmail extends EmailContent {
+  subject?: string
+}
+
+const withSubject = (message: Message, content: EmailContent | FiledContent): Message =>
+  "subject" in content ? { ...message, subject: content.subject as string } : message
 
 /**
  * The same of a mail whose texts are stored once for many. What is kept are its signatures and where its
@@ -370,24 +379,3 @@ export function unsignedWarner({ store, provider, rules }: ComposeParts): Unsign
 const UNSIGNED =
   "Belfry sends mail from this domain without a DKIM signature. sending_domains allows the domain, but no verified " +
   "domain has a key for it. Add the domain and its DNS records."
-
-/** Content that cannot be read from the database alone. */
-interface SealedContent {
-  sealed: string
-}
-
-/** Bound to the message: moved to another row it does not open. */
-const contextOf = (message_id: string) => `message_contents:${message_id}:content`
-
-export const sealContent = (
-  secrets: Secrets,
-  message_id: string,
-  content: EmailContent,
-): SealedContent => ({ sealed: secrets.seal(JSON.stringify(content), contextOf(message_id)) })
-
-/** Throws SecretError for another master key or another message. */
-const openContent = (
-  secrets: Secrets,
-  message_id: string,
-  { sealed }: SealedContent,
-): EmailContent => JSON.parse(secrets.open(sealed, contextOf(message_id))) as EmailContent

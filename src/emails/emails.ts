@@ -16,6 +16,7 @@ import {
 } from "../messages/message-list"
 import { keepsContent } from "../messages/message-retention"
 import { cancelQueued } from "../messages/scheduled"
+import { readableOf } from "../messages/sealed-contents"
 import { isOpen, isScheduled, type Message } from "../messages/status-changes"
 import { type LeftOut, messageContents, messageRaws } from "../messages/tables"
 import { NO_REPLY } from "../providers/provider"
@@ -138,7 +139,12 @@ export async function cancel(store: Store, project_id: string, id: string): Prom
 async function lookupStored(db: Reader, message_id: string) {
   const one = eq(messageContents.message_id, message_id)
   const [row] = await db.select().from(messageContents).where(one)
-  return row?.content as EmailContent | FiledContent | SubmittedContent | SharedContent | undefined
+  return readableOf(row?.content) as
+    | EmailContent
+    | FiledContent
+    | SubmittedContent
+    | SharedContent
+    | undefined
 }
 
 /** The content of a message alone, whether or not its texts are stored once for many. Undefined where it is gone. */

@@ -184,6 +184,15 @@ export async function refuseUnsendable(
 const isTrusted = (domain: string, { sending_domains, to_mailbox }: SendRules) =>
   sending_domains.has(domain) || (to_mailbox && isBuiltIn(domain))
 
+/** Whether the project may send from this domain, by the rules of the project (see `rulesFor`). */
+export const maySendFrom = async (
+  domain: string,
+  { project_id, project_settings }: Pick<Caller, "project_id" | "project_settings">,
+  rules: SendRules,
+): Promise<boolean> =>
+  isTrusted(domain, rules) ||
+  isVerified(rules.read, project_id, domain, project_settings.allow_subdomains)
+
 async function refuseUnverified(
   { project_id, project_settings }: SendingCaller,
   domain: string,
@@ -266,7 +275,7 @@ interface NewEmail
   attachments?: AttachmentRow[]
   content: EmailContent | filed.FiledContent | SubmittedContent | SharedContent
   submitted?: Envelope["submitted"]
-  kind?: CategoryFields & Pick<Envelope, "template" | "decision">
+  kind?: CategoryFields & Pick<Envelope, "template" | "decision" | "lasts_seconds">
   track?: Envelope["track"]
   /** As the author gave it; else it is made of the message's own id. */
   rfc_message_id?: string

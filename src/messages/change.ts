@@ -12,7 +12,9 @@ import { prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"
 import { moveByDay } from "./day-counts"
 import { eventsOf } from "./event-data"
+import { dropSealed } from "./sealed-contents"
 import {
+  AUTH_SOURCE,
   addressOf,
   announce,
   bouncesCount,
@@ -31,7 +33,7 @@ import {
   tracked,
 } from "./status-changes"
 import { suppressWhere } from "./suppressed"
-import { type ChannelName, messageContents, messages, type Recipient, type Status } from "./tables"
+import { type ChannelName, messages, type Recipient, type Status } from "./tables"
 
 /** Something that happened to a message: the message as it was loaded, and the new status of its recipients. */
 export interface StatusTransition {
@@ -81,7 +83,7 @@ export async function changeAll(
   if (by_day.length > 0) await moveByDay(tx, by_day)
   await suppressWhere(tx, changed, are_claimed)
   await countForReputation(tx, changed)
-  await forget(tx, changed.filter(isOver))
+  await dropSealed(tx, changed.filter(isOver))
   for (const one of changed) notifyAll(tx, one)
 }
 
@@ -238,17 +240,10 @@ const isExcluded = (address: string, facts: StatusChange[]): boolean =>
       NOT_COUNTED.has(fact.bounce_subtype ?? ""),
   )
 
-/**
- * Mail of the instance itself carries tokens, so its content is deleted once no recipient waits.
- */
+/** Mail of the instance itself and of sign-ins carries tokens, so what is sealed is deleted once no recipient waits. */
 const isOver = ({ after: { source, recipients } }: Changed) =>
-  source === OWN_SOURCE && !recipients.some(({ status }) => isOpen(status))
-
-async function forget(tx: Tx, list: Changed[]) {
-  if (list.length === 0) return
-  const ids = list.map(({ after }) => after.id)
-  await tx.delete(messageContents).where(inArray(messageContents.message_id, ids))
-}
+  (source === OWN_SOURCE || source === AUTH_SOURCE) &&
+  !recipients.some(({ status }) => isOpen(status))
 
 /** A message that was sent and delivered in one breath is told both. */
 function notifyAll(tx: Tx, { after, steps }: Changed) {

@@ -37,6 +37,8 @@ export interface Envelope {
   /** The key of the topic that it was published to: what the token ends. */
   topic?: string
   ignores_preferences?: true
+  /** How long its code or link works, from when it was accepted: later it does not leave. */
+  lasts_seconds?: number
   /** The one configured provider that may deliver it: it was released to that one. */
   released_to?: string
 }

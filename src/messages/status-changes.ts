@@ -38,6 +38,9 @@ export type Tracked = Pick<Message, keyof typeof tracked>
 /** The `source` of what the instance itself sends, which no request can name. */
 export const OWN_SOURCE = "system"
 
+/** The `source` of codes and links for the end users of a project. */
+export const AUTH_SOURCE = "auth"
+
 export interface StatusChange {
   type: string
   /** Its address: of an email the mailbox, of an SMS the number, of a push message the device. */

@@ -33,7 +33,7 @@ export type CodeVerdict<Row> =
 export async function issueCode<Table extends CodeTable>(
   tx: Tx,
   { secrets, table, place }: CodeOwner<Table>,
-  { seconds, code = randomCode() }: { seconds: number; code?: string },
+  { seconds, code = newCode() }: { seconds: number; code?: string },
   columns: OwnColumns<Table, keyof CodeColumns>,
 ): Promise<string> {
   const id = newId()
@@ -54,7 +54,8 @@ export async function issueCode<Table extends CodeTable>(
   return code
 }
 
-const randomCode = () => String(randomInt(10 ** DIGITS)).padStart(DIGITS, "0")
+/** A code that `issueCode` may be given, where it is mailed before it is stored. */
+export const newCode = () => String(randomInt(10 ** DIGITS)).padStart(DIGITS, "0")
 
 /** Under a key of the instance: a million codes could be tried out from a stolen database. */
 const hashOfCode = (secrets: Secrets, id: string, code: string) =>

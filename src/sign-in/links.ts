@@ -12,10 +12,9 @@ export type LinkTable = OwnerTable<LinkColumns>
 export async function issueLink<Table extends LinkTable>(
   tx: Tx,
   table: Table,
-  { kind, seconds }: { kind: TokenKind; seconds: number },
+  { kind, seconds, token = newToken(kind) }: { kind: TokenKind; seconds: number; token?: string },
   columns: OwnColumns<Table, keyof LinkColumns>,
 ): Promise<string> {
-  const token = newToken(kind)
   const expires_at = secondsFromNow(seconds)
   const row = { token_hash: hashOfToken(token), used_at: null, created_at: now(), expires_at }
   await tx.insert(kitTable<LinkColumns>(table)).values({ ...columns, ...row })

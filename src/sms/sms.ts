@@ -11,6 +11,7 @@ import {
   type MessageView,
 } from "../messages/message-list"
 import { cancelQueued } from "../messages/scheduled"
+import { readableOf } from "../messages/sealed-contents"
 import { isScheduled, type Message } from "../messages/status-changes"
 import { messageContents } from "../messages/tables"
 import { lastReceiptId } from "../providers/callbacks"
@@ -109,7 +110,10 @@ async function bodiesOf(db: Reader, list: Pick<Message, "id">[]): Promise<Map<st
   const ids = list.map(({ id }) => id)
   const rows = db.select().from(messageContents).where(inArray(messageContents.message_id, ids))
   return new Map(
-    (await rows).map(({ message_id, content }) => [message_id, (content as TextContent).body]),
+    (await rows).map(({ message_id, content }) => [
+      message_id,
+      (readableOf(content) as TextContent).body,
+    ]),
   )
 }
 
