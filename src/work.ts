@@ -1,3 +1,4 @@
+import { removeDeleted, usersDeleted } from "./auth/removed-users"
 import { chooseByNumber, numberChoice } from "./consents/number-choice"
 import type { Blobs } from "./core/blobs"
 import type { Settings } from "./core/config"
@@ -101,6 +102,7 @@ export const ALLOWED_WHILE_HELD: readonly string[] = [
   subscriberMerged,
   subscriberErased,
   erasedFiles,
+  usersDeleted,
   backupCreate,
   purgeProject,
   purgeAccount,
@@ -128,6 +130,7 @@ export const jobHandlers = (
   ...bind(suppressionRemoved, removeFromProviders(store, open_providers)),
   ...bind(inboundProcess, processInbound(parts.inbound)),
   ...bind(topicRemoved, removeMembers(store)),
+  ...bind(usersDeleted, removeDeleted(store)),
   ...bind(inboxMarked, markRest(store)),
   ...bind(inboxRemoved, removeInbox(store, namedByMessages)),
   ...bind(fanOutStart, start({ store, planners })),

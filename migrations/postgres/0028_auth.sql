@@ -147,6 +147,7 @@ CREATE TABLE "users" (
 	"phone_number" text,
 	"phone_verified" boolean NOT NULL,
 	"name" text,
+	"search_key" text NOT NULL,
 	"avatar_url" text,
 	"locale" text,
 	"metadata" text NOT NULL,
@@ -205,4 +206,5 @@ CREATE INDEX "users_by_status" ON "users" USING btree ("environment_id","status"
 CREATE INDEX "users_by_project" ON "users" USING btree ("project_id","id");--> statement-breakpoint
 CREATE INDEX "users_of_address" ON "users" USING btree ("project_id","email_key");--> statement-breakpoint
 CREATE INDEX "users_of_phone" ON "users" USING btree ("project_id","phone_number");--> statement-breakpoint
+CREATE INDEX "users_of_subscriber" ON "users" USING btree ("project_id","subscriber_id");--> statement-breakpoint
 CREATE INDEX "signing_keys_by_application" ON "signing_keys" USING btree ("application_id","id");

@@ -178,6 +178,7 @@ CREATE TABLE `users` (
 	`phone_number` text,
 	`phone_verified` integer NOT NULL,
 	`name` text,
+	`search_key` text NOT NULL,
 	`avatar_url` text,
 	`locale` text,
 	`metadata` text NOT NULL,
@@ -204,5 +205,6 @@ CREATE INDEX `users_by_status` ON `users` (`environment_id`,`status`,`id`);--> s
 CREATE INDEX `users_by_project` ON `users` (`project_id`,`id`);--> statement-breakpoint
 CREATE INDEX `users_of_address` ON `users` (`project_id`,`email_key`);--> statement-breakpoint
 CREATE INDEX `users_of_phone` ON `users` (`project_id`,`phone_number`);--> statement-breakpoint
+CREATE INDEX `users_of_subscriber` ON `users` (`project_id`,`subscriber_id`);--> statement-breakpoint
 ALTER TABLE `signing_keys` ADD `application_id` blob;--> statement-breakpoint
 CREATE INDEX `signing_keys_by_application` ON `signing_keys` (`application_id`,`id`);

@@ -1,15 +1,16 @@
-import { and, eq } from "drizzle-orm"
+import { and, eq, ne } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { now } from "../core/time"
 import { comparable, isName } from "../lib/address"
 import { fieldsOf } from "../lib/record-fields"
-import { bumpAll } from "../store/counters"
+import { searchable } from "../lib/text"
+import { type Bump, bumpAll } from "../store/counters"
 import { rowById, rowForUpdate } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import type { AuthEnvironment } from "./environments"
 import { UserRecord } from "./schemas"
-import { memberships, users } from "./tables"
+import { memberships, type UserStatus, users } from "./tables"
 
 export type EndUserRow = typeof users.$inferSelect
 
@@ -34,6 +35,30 @@ export type NewEndUser = Partial<
 /** The form in which addresses compare; "" for a text that no database can search for, which no user has. */
 export const emailKeyOf = (email: string): string => (isName(email) ? comparable(email) : "")
 
+/** What follows from other columns. */
+export const derived = ({ email, phone_number, name }: DerivedFrom) => ({
+  email_key: email ? emailKeyOf(email) : null,
+  search_key: searchable([email, phone_number, name].filter(Boolean).join("\n")),
+})
+
+type DerivedFrom = Pick<EndUserRow, "email" | "phone_number" | "name">
+
+/** The totals of a user: of the project, of the environment, and of the environment's users of this status. */
+export const countsOf = (row: CountedUser, by: 1 | -1): Bump[] =>
+  ["users", usersOf(row.environment_id), usersOf(row.environment_id, row.status)].map((name) => ({
+    owner: row.project_id,
+    name,
+    by,
+  }))
+
+type CountedUser = Pick<EndUserRow, "project_id" | "environment_id" | "status">
+
+/** The counter of an environment's users, or of those of one status. */
+export const usersOf = (environment_id: string, status?: UserStatus): string =>
+  status === undefined
+    ? `users.environment_id.${environment_id}`
+    : `users.environment_id+status.${environment_id}+${status}`
+
 /**
  * A new user, a member of the Default organization. Undefined where the address or the number has one already. What
  * is told and counted of a new user is the caller's.
@@ -43,9 +68,19 @@ export async function insertUser(
   environment: AuthEnvironment,
   wanted: NewEndUser,
 ): Promise<EndUserRow | undefined> {
+  const row = newUser(environment, wanted)
+  const made = await tx.insert(users).values(row).onConflictDoNothing().returning()
+  if (made.length === 0) return undefined
+  await bumpAll(tx, countsOf(row, 1))
+  await tx.insert(memberships).values(defaultMembership(environment, row))
+  return row
+}
+
+/** The row of a new user. */
+export function newUser(environment: AuthEnvironment, wanted: NewEndUser): EndUserRow {
   const at = now()
   const { id: environment_id, name, project_id, application } = environment
-  const row: EndUserRow = {
+  const row = {
     id: newId(),
     ...{ project_id, application_id: application.id, environment_id, environment: name },
     ...{ email: null, email_verified: false, phone_number: null, phone_verified: false },
@@ -55,33 +90,18 @@ export async function insertUser(
     ...{ last_organization_id: null, first_activity_at: null, last_login_at: null },
     ...{ active_month: null, created_at: at, updated_at: at },
     ...wanted,
-    email_key: wanted.email ? emailKeyOf(wanted.email) : null,
-  }
-  const made = await tx.insert(users).values(row).onConflictDoNothing().returning()
-  if (made.length === 0) return undefined
-  await countUsers(tx, environment, 1)
-  const { default_organization_id: organization_id } = environment
-  const member = { role: "member", permissions: [], created_at: at, updated_at: at }
-  await tx.insert(memberships).values({
-    ...{ id: newId(), project_id, environment_id, organization_id, user_id: row.id },
-    ...member,
-  })
-  return row
+  } satisfies Omit<EndUserRow, "email_key" | "search_key">
+  return { ...row, ...derived(row) }
 }
 
-/** Adds to the totals that users are counted in, in the transaction that adds or removes their rows. */
-export const countUsers = (
-  tx: Tx,
-  { id, project_id: owner }: Pick<AuthEnvironment, "id" | "project_id">,
-  by: number,
-): Promise<void> =>
-  bumpAll(tx, [
-    { owner, name: "users", by },
-    { owner, name: usersOf(id), by },
-  ])
-
-/** The counter of the users of an environment. */
-export const usersOf = (environment_id: string) => `users.environment_id.${environment_id}`
+/** Every user is a member of the Default organization. */
+export const defaultMembership = (
+  { project_id, default_organization_id: organization_id }: AuthEnvironment,
+  { id: user_id, environment_id, created_at }: EndUserRow,
+): typeof memberships.$inferInsert => ({
+  ...{ id: newId(), project_id, environment_id, organization_id, user_id },
+  ...{ role: "member", permissions: [], created_at, updated_at: created_at },
+})
 
 const ofEnvironment = ({ id, project_id }: AuthEnvironment) =>
   and(eq(users.project_id, project_id), eq(users.environment_id, id))
@@ -108,13 +128,16 @@ export async function byPhone(
   return row
 }
 
-/** Of any environment of the project. Throws 404 `user_not_found`. */
+/** Of any environment of the project. Throws 404 `user_not_found`, also for a deleted one, whose rows are going. */
 export const find = async (db: Reader, project_id: string, id: string): Promise<EndUserRow> =>
-  (await rowById(db, users, id, eq(users.project_id, project_id))) ?? noUser()
+  (await rowById(db, users, id, isOf(project_id))) ?? noUser()
 
 /** As `find`, with the row locked until the transaction ends. */
 export const findForUpdate = async (tx: Tx, project_id: string, id: string): Promise<EndUserRow> =>
-  (await rowForUpdate(tx, users, id, eq(users.project_id, project_id))) ?? noUser()
+  (await rowForUpdate(tx, users, id, isOf(project_id))) ?? noUser()
+
+const isOf = (project_id: string) =>
+  and(eq(users.project_id, project_id), ne(users.status, "deleted"))
 
 export const noUser = (): never => fail("user_not_found", "There is no such user.")
 
@@ -122,14 +145,18 @@ export const noUser = (): never => fail("user_not_found", "There is no such user
 export async function setUser(
   tx: Tx,
   user: EndUserRow,
-  changes: Partial<EndUserRow>,
+  changes: Partial<Omit<EndUserRow, "email_key" | "search_key">>,
 ): Promise<EndUserRow> {
-  const after = { ...user, ...changes, updated_at: now() }
+  const wanted = { ...user, ...changes, updated_at: now() }
+  const after = { ...wanted, ...derived(wanted) }
+  const { updated_at, email_key, search_key } = after
   const own = and(eq(users.project_id, user.project_id), eq(users.id, user.id))
   await tx
     .update(users)
-    .set({ ...changes, updated_at: after.updated_at })
+    .set({ ...changes, updated_at, email_key, search_key })
     .where(own)
+  if (after.status !== user.status)
+    await bumpAll(tx, [...countsOf(user, -1), ...countsOf(after, 1)])
   return after
 }
 

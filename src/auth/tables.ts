@@ -183,6 +183,8 @@ export const users = table(
     phone_number: text(),
     phone_verified: bool().notNull(),
     name: text(),
+    /** Email, number and name, in the form for searching. */
+    search_key: text().notNull(),
     avatar_url: text(),
     locale: text(),
     metadata: json<Record<string, unknown>>().notNull(),
@@ -211,14 +213,17 @@ export const users = table(
     index("users_by_project").on(user.project_id, user.id),
     index("users_of_address").on(user.project_id, user.email_key),
     index("users_of_phone").on(user.project_id, user.phone_number),
+    index("users_of_subscriber").on(user.project_id, user.subscriber_id),
   ],
 )
 life(users, {
   owner: "project",
   ends: "never",
   names: { environment_id: "auth_environments" },
-  counts: { name: "users", by: ["environment_id"] },
-  personal: { found_by: { address: "email_key", phone: "phone_number" } },
+  counts: { name: "users", by: ["environment_id", "environment_id+status"] },
+  personal: {
+    found_by: { subscriber_id: "subscriber_id", address: "email_key", phone: "phone_number" },
+  },
 })
 
 /** What a session says of whoever acts for its user. */

@@ -1,5 +1,5 @@
 import { and, asc, count, eq, gt, lte, type SQL, sql } from "drizzle-orm"
-import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
+import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
 import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { knowsStatus, settledCounters } from "../messages/status-changes"
 import { type ChannelName, messages, type Status } from "../messages/tables"
@@ -50,11 +50,18 @@ function ofLists(kind: CounterOwner, id: string, name: string): CountedRows | un
     if (bytes?.name === name) return { walked, where: ours, adds: bytes.of }
     if (one.name !== head) continue
     if (filter === undefined && !of_another) return { walked, where: ours }
-    const column = filter !== undefined && by?.includes(filter) && columnOf(table, filter)
-    if (column) return { walked, where: and(ours, eq(column, rest.join("."))) }
+    if (filter === undefined || !by?.includes(filter)) continue
+    const columns = columnsOf(table, filter)
+    const values = columns.length > 1 ? rest.join(".").split("+") : [rest.join(".")]
+    const same = columns.map((column, at) => eq(column, values[at]))
+    return { walked, where: and(ours, ...same) }
   }
   return undefined
 }
+
+/** The columns by whose values a counter counts. */
+const columnsOf = (table: SQLiteTable, by: string): SQLiteColumn[] =>
+  by.split("+").flatMap((name) => columnOf(table, name) ?? [])
 
 const STORED_BYTES = "stored_bytes."
 
@@ -82,11 +89,11 @@ export async function namesInRows(db: Reader, project_id: string): Promise<strin
     const of = columnOf(table, "project_id")
     if (owner !== "project" || !of) continue
     for (const filter of by) {
-      const values = db
-        .selectDistinct({ value: columnOf(table, filter) as SQLiteColumn })
-        .from(table)
-      for (const { value } of await values.where(eq(of, project_id)))
-        names.push(`${name}.${filter}.${value}`)
+      const columns = columnsOf(table, filter)
+      const values = Object.fromEntries(columns.map((column) => [column.name, column]))
+      const found = db.selectDistinct(values).from(table).where(eq(of, project_id))
+      for (const row of await found)
+        names.push(`${name}.${filter}.${columns.map((column) => row[column.name]).join("+")}`)
     }
   }
   return names

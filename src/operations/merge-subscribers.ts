@@ -1,5 +1,6 @@
 import { eq } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
+import { moveUsers } from "../auth/linked-subscriber"
 import { moveConsents, requireMovable } from "../consents/consents"
 import { addUnsubscribes, requireFewUnsubscribes } from "../consents/subscriber-choices"
 import { fail } from "../core/errors"
@@ -50,6 +51,7 @@ export async function mergeSubscribers(
     await moveUnsubscribes(tx, gone, kept)
     await giveDevices(tx, project_id, gone.external_id, kept.external_id)
     await keepNames(tx, kept, gone)
+    await moveUsers(tx, gone, kept)
     await removeRows(tx, [gone])
     const { account_id } = caller
     const target = { type: "subscriber", id: kept.id }

@@ -49,8 +49,8 @@ interface Life<Table extends SQLiteTable = SQLiteTable> {
 interface CountLife<Name extends string> {
   /** The counter of the rows. */
   name: string
-  /** Further counters, one for each value of a column: `<name>.<column>.<value>`. */
-  by?: Name[]
+  /** Further counters, one for each value of a column, or of two: `<name>.<column>.<value>`, and `+` between two. */
+  by?: (Name | `${Name}+${Name}`)[]
   /** The rows that count; without it all. */
   where?: SQL
   /** The counter of what the rows store, and the bytes of a row. */

@@ -1,5 +1,6 @@
 import type { Static } from "@sinclair/typebox"
 import { and, eq } from "drizzle-orm"
+import { moveUsers } from "../auth/linked-subscriber"
 import { settings } from "../core/config"
 import { Problems } from "../core/errors"
 import { giveDevices, removeDevicesOf } from "../devices/device-rows"
@@ -209,6 +210,7 @@ async function remove(
     await leaveAll(tx, [row.id])
     await removedInbox.plan(tx, row)
     await removeDevicesOf(tx, row.project_id, [row.external_id])
+    await moveUsers(tx, row, null)
     await subscribers.remove(tx, caller, row)
     return deleted(row.id)
   })
