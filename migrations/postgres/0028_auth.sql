@@ -35,6 +35,7 @@ CREATE TABLE "auth_environments" (
 	"application_id" uuid NOT NULL,
 	"name" text NOT NULL,
 	"settings" text NOT NULL,
+	"captcha_secret" text,
 	"default_organization_id" uuid NOT NULL,
 	"created_at" bigint NOT NULL,
 	"updated_at" bigint NOT NULL

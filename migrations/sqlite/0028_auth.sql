@@ -42,6 +42,7 @@ CREATE TABLE `auth_environments` (
 	`application_id` blob NOT NULL,
 	`name` text NOT NULL,
 	`settings` text NOT NULL,
+	`captcha_secret` text,
 	`default_organization_id` blob NOT NULL,
 	`created_at` integer NOT NULL,
 	`updated_at` integer NOT NULL

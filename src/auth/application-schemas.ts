@@ -63,6 +63,8 @@ export const ApplicationKey = t.Object(
   { title: "ApplicationKey" },
 )
 
+export const ApplicationKeys = t.Array(ApplicationKey)
+
 export const RotatedSecret = t.Object(
   {
     secret_key: text("svca_sec_Jk81…", "Only this answer shows it."),
@@ -134,9 +136,12 @@ export const Confirmation = t.Object({
 })
 
 const MOST_OVERLAP_HOURS = 72
+export const DEFAULT_OVERLAP_HOURS = 24
 
 export const SecretRotation = t.Object({
-  overlap_hours: t.Optional(t.Integer({ minimum: 0, maximum: MOST_OVERLAP_HOURS, default: 24 })),
+  overlap_hours: t.Optional(
+    t.Integer({ minimum: 0, maximum: MOST_OVERLAP_HOURS, default: DEFAULT_OVERLAP_HOURS }),
+  ),
 })
 
 export const NewApplicationKey = t.Object({

@@ -31,7 +31,9 @@ const DEFAULTS = {
   refresh_token_duration_days: 30,
 }
 
-const noApplication = () => fail("not_found", "There is no such application.")
+/** Throws 404 `not_found`. */
+export const noApplication = (): never =>
+  fail("not_found", "There is no such application.")
 
 const application = noun({
   name: "application",

@@ -67,7 +67,7 @@ export interface EnvironmentSettings {
   templates: Partial<Record<MailType, string>>
   /** Names of `app_metadata` that the access token shows. */
   token_claims: string[]
-  /** The secret is sealed. */
+  /** The secret shows its end. The whole one is sealed, in a column of its own. */
   captcha: { provider: (typeof CAPTCHA_PROVIDERS)[number]; secret: string } | null
   test_identifiers: TestIdentifier[]
   sms_origin: string | null

@@ -18,6 +18,8 @@ export interface AuthEnvironment {
   application: ApplicationRow
   default_organization_id: string
   settings: EnvironmentSettings
+  /** Sealed; null where it asks for no captcha. */
+  captcha_secret: string | null
 }
 
 /** Which application and environment a request is for, where its credential does not say so. */
@@ -95,10 +97,10 @@ export async function environmentById(
 }
 
 const shaped = ({ environment, application }: EnvironmentRow): AuthEnvironment => {
-  const { id, name, project_id, default_organization_id, settings } = environment
+  const { id, name, project_id, default_organization_id, captcha_secret, settings } = environment
   const { methods, session, password_policy, mfa } = ENVIRONMENT_DEFAULTS
   return {
-    ...{ id, name, project_id, application, default_organization_id },
+    ...{ id, name, project_id, application, default_organization_id, captcha_secret },
     settings: {
       ...ENVIRONMENT_DEFAULTS,
       ...settings,

@@ -78,6 +78,8 @@ export const environments = table(
     name: text<EnvironmentName>().notNull(),
     /** Only what was changed. */
     settings: json<Partial<EnvironmentSettings>>().notNull(),
+    /** Sealed. The settings show the end of it. */
+    captcha_secret: text(),
     default_organization_id: ref().notNull(),
     created_at: time().notNull(),
     updated_at: time().notNull(),
@@ -87,7 +89,18 @@ export const environments = table(
     index("auth_environments_by_project").on(environment.project_id, environment.id),
   ],
 )
-life(environments, { owner: "project", ends: "never", names: { application_id: "applications" } })
+life(environments, {
+  owner: "project",
+  ends: "never",
+  names: { application_id: "applications" },
+  sealed: {
+    captcha_secret: {
+      what: "secrets of captcha services",
+      remedy: "`belfry applications environment ID live --captcha` with the secret",
+      drop: "value",
+    },
+  },
+})
 
 /** Public: an app shows it to everybody. It says for which application and environment a request is. */
 export const applicationKeys = table(
