@@ -32,8 +32,7 @@ const DEFAULTS = {
 }
 
 /** Throws 404 `not_found`. */
-export const noApplication = (): never =>
-  fail("not_found", "There is no such application.")
+export const noApplication = (): never => fail("not_found", "There is no such application.")
 
 const application = noun({
   name: "application",
