@@ -1,5 +1,7 @@
 import { Elysia } from "elysia"
 import { auditRoutes } from "./audit-log/routes"
+import type { AuthParts } from "./auth/auth-parts"
+import { authRoutes } from "./auth/routes"
 import { PROVIDERS, PUBLISH_KITS } from "./channels"
 import { consentRoutes } from "./consents/routes"
 import type { Workers } from "./core/workers"
@@ -94,6 +96,7 @@ export interface AppParts
     DoctorRouteParts,
     QueueControlParts,
     RequestHandlerOptions {
+  auth: AuthParts
   workers: Workers
   health: ServerHealth
   sessions: Sessions
@@ -147,6 +150,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...inboxSocketRoutes(parts),
     ...subscriberInboxRoutes(parts),
     ...keySetRoutes(parts),
+    ...authRoutes(parts.auth),
     ...consentRoutes(parts),
     ...subscriberDataRoutes(parts),
     ...providerRoutes(parts, PROVIDERS),

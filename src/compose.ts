@@ -1,4 +1,5 @@
 import type { AppParts } from "./app"
+import { openAuth } from "./auth/auth-parts"
 import { channelTable, KITS, PROVIDERS, PUBLISH_KITS } from "./channels"
 import { composePush, composeSms, openProviders, type ProviderGround } from "./compose-providers"
 import { unsubscribeLinksAt } from "./consents/unsubscribe-links"
@@ -141,6 +142,7 @@ export async function compose(
     inbox_tokens: new InboxTokens({ store, secrets, base_url }),
     inbox_hub: new InboxHub(store),
     ...sessionParts({ store, secrets, data_dir, sign_up, base_url }),
+    auth: openAuth({ store, secrets, workers, base_url }),
     ...{ sms_rules: texts.rules, push_rules: texts.rules, mail, rules, planners, domains },
     ...{ open_providers, providers, disk, queues: pauses },
     link_rules: { allow_private: settings["webhooks.allow_private"] },

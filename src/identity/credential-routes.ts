@@ -1,9 +1,15 @@
 import { Type as t } from "@sinclair/typebox"
 import { type AnyRoute, anonymousRow, route, selfRow } from "../http/route"
+import {
+  forgiveProof,
+  type ProofParts,
+  refuseCode,
+  requireCode,
+  requirePassword,
+} from "./console-sign-in"
 import * as mfa from "./mfa"
 import * as recovery from "./password-recovery"
 import { Email, Enrolled, Password, Success, Token } from "./schemas"
-import { forgiveProof, type ProofParts, refuseCode, requireCode, requirePassword } from "./sign-in"
 import { BUCKETS } from "./sign-in-buckets"
 import * as users from "./users"
 

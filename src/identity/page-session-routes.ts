@@ -11,10 +11,10 @@ import {
   SHORT_BYTES,
 } from "../http/route"
 import { type HostCookie, readCookie, setCookie } from "../lib/cookie"
+import { answerChallenge, signIn } from "./console-sign-in"
 import * as pages from "./page-sessions"
 import { Challenged, Credentials, MfaAnswer, PageSession, Success, Token } from "./schemas"
 import { clientOf, REFRESH_SECONDS } from "./sessions"
-import { answerChallenge, signIn } from "./sign-in"
 
 const LinkCode = t.Object({ code: Token })
 

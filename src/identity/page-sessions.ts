@@ -6,9 +6,9 @@ import { hashOfToken, newToken } from "../sign-in/tokens"
 import type { Store } from "../store/store"
 import { ACCESS_SECONDS, type AccessTokens } from "./access-token"
 import { authenticateId } from "./authenticate"
+import type { SignInParts } from "./console-sign-in"
 import type { PageSession } from "./schemas"
 import type { SessionReply } from "./sessions"
-import type { SignInParts } from "./sign-in"
 
 export interface PageSessionParts extends SignInParts {
   store: Store

@@ -2,6 +2,7 @@ import { Type as t } from "@sinclair/typebox"
 import { Deleted, deleted, nameText } from "../http/field-schemas"
 import { type AnyRoute, anonymousRow, type Call, consoleRow, route, selfRow } from "../http/route"
 import { count, flag, text } from "../lib/record-fields"
+import { answerChallenge, type SignInParts, signIn } from "./console-sign-in"
 import * as device from "./device-sign-in"
 import {
   Challenged,
@@ -14,7 +15,6 @@ import {
   Token,
 } from "./schemas"
 import * as sessions from "./sessions"
-import { answerChallenge, type SignInParts, signIn } from "./sign-in"
 import * as users from "./users"
 
 const Refresh = t.Object({ refresh_token: Token })

@@ -1,0 +1,192 @@
+import { sign } from "node:crypto"
+import { and, eq } from "drizzle-orm"
+import { errors, type JWTPayload } from "jose"
+import { isUuid, newId } from "../core/ids"
+import type { Secrets } from "../core/secrets"
+import { isPast, millis, millisFrom } from "../core/time"
+import { refuse } from "../identity/authenticate"
+import { unprovenParts, verifyToken } from "../lib/signed-token"
+import { provingKey, signerIn } from "../signing-keys/signing-keys"
+import { cached } from "../store/cached"
+import { prepared } from "../store/statements"
+import type { Reader, Store, Tx } from "../store/store"
+import type { EndUserRow } from "./end-users"
+import { type AuthEnvironment, environmentNamed } from "./environments"
+import { MOST_NAMED, type OwnOrganization } from "./own-organizations"
+import { userSessions, users } from "./tables"
+
+export type UserSessionRow = typeof userSessions.$inferSelect
+
+/** Of an access token (RFC 9068). */
+const TYPE = "at+jwt"
+
+/** What `app_metadata` may add to a token: it is sent with every request. */
+const MOST_METADATA_BYTES = 1024
+
+const BOUND_CLAIMS = ["sub", "sid", "env", "jti"]
+
+interface UserTokenParts {
+  store: Store
+  secrets: Secrets
+  /** The public address of this instance; asked at each use, since a free port is known late. */
+  base_url: () => string
+}
+
+/** What a token is made of. */
+export interface TokenSubject {
+  environment: AuthEnvironment
+  user: EndUserRow
+  session: UserSessionRow
+  /** Those of the user; the active one is the first. */
+  organizations: OwnOrganization[]
+}
+
+/** What a token proves. */
+export interface UserTokenBearer {
+  /** Also where the token or its session is over, so that a page may read so. */
+  environment: AuthEnvironment
+  claims: JWTPayload
+  /** Undefined where the token or the session is over, and where the user is not active. */
+  live: LiveSession | undefined
+}
+
+export interface LiveSession {
+  session: UserSessionRow
+  user: Pick<EndUserRow, "id" | "status" | "subscriber_id">
+}
+
+/**
+ * Tokens by which apps act for an end user: a JWT (RFC 9068) that a key of the application signed with ES256. The issuer
+ * is the application's URL, and `{iss}/jwks.json` has the public keys.
+ */
+export class UserTokens {
+  readonly #parts: UserTokenParts
+
+  constructor(parts: UserTokenParts) {
+    this.#parts = parts
+  }
+
+  /** Inside a transaction, which must wait for nothing but itself: hence without `jose`. */
+  async sign(tx: Tx, subject: TokenSubject): Promise<string> {
+    const { id, project_id } = subject.environment.application
+    const owner = { use: "auth" as const, id, project_id }
+    const { kid, private_key } = await signerIn(tx, this.#parts.secrets, owner)
+    const claims = { iss: this.issuerOf(id), ...claimsOf(subject) }
+    const text = `${encode({ alg: "ES256", typ: TYPE, kid })}.${encode(claims)}`
+    const key = { key: private_key, dsaEncoding: "ieee-p1363" as const } // RFC 7518, section 3.4
+    return `${text}.${sign("sha256", Buffer.from(text), key).toString("base64url")}`
+  }
+
+  /** Whether the text names this server as the one that made it for an end user. Proves nothing. */
+  isOwn(token: string): boolean {
+    return unprovenParts(token)?.iss.startsWith(this.issuerOf("")) ?? false
+  }
+
+  /**
+   * What a token proves, and whether its session still lives: another node may have ended it just now. Throws 401 for
+   * a text that is not of this server's making.
+   */
+  async prove(token: string): Promise<UserTokenBearer> {
+    const { read } = this.#parts.store
+    const { iss = "", kid = "" } = unprovenParts(token) ?? {}
+    const application_id = iss.slice(this.issuerOf("").length)
+    if (!this.isOwn(token) || !isUuid(application_id)) return refuse()
+    const key = await provingKey(read, { use: "auth", id: application_id }, kid)
+    if (!key) return refuse()
+    const rules = { issuer: iss, audience: application_id, type: TYPE, claims: BOUND_CLAIMS }
+    const verifying = verifyToken(token, key, { ...rules, at: new Date(millis()) })
+    const { claims, is_over } = await verifying.then(asLive, asOver)
+    const environment = await environmentNamed(read, application_id, String(claims.env))
+    if (!environment) return refuse()
+    const found = is_over ? undefined : await sessionById(read, String(claims.sid))
+    const is_live = found && isLive(found, environment) && found.user.id === claims.sub
+    return { environment, claims, live: is_live ? found : undefined }
+  }
+
+  /** Of an application; of none it begins every issuer. */
+  issuerOf(application_id: string): string {
+    return `${this.#parts.base_url()}/v1/auth/applications/${application_id}`
+  }
+}
+
+const asLive = (claims: JWTPayload) => ({ claims, is_over: false })
+
+/** A token that was right once still tells its environment. */
+const asOver = (error: unknown) =>
+  error instanceof errors.JWTExpired ? { claims: error.payload, is_over: true } : refuse()
+
+/** How long the token that `sign` makes now is valid. Of somebody else who acts as the user: as long as the session. */
+export const secondsOf = ({
+  environment,
+  session: { act, expires_at },
+}: Pick<TokenSubject, "environment" | "session">): number =>
+  act
+    ? Math.max(0, Math.ceil((millisFrom(expires_at) - millis()) / 1000))
+    : environment.application.session_duration_minutes * 60
+
+/** Contract 50, section 1, without the issuer. */
+function claimsOf({ environment, user, session, organizations }: TokenSubject): JWTPayload {
+  const [active] = organizations
+  const iat = Math.floor(millis() / 1000)
+  const { act } = session
+  return {
+    sub: user.id,
+    aud: environment.application.id,
+    env: environment.name,
+    sid: session.id,
+    jti: newId(),
+    iat,
+    exp: iat + secondsOf({ environment, session }),
+    org_id: active?.id,
+    org_role: active?.role,
+    org_permissions: active?.permissions,
+    orgs: organizations.slice(0, MOST_NAMED).map(({ id, role }) => ({ id, role })),
+    orgs_truncated: organizations.length > MOST_NAMED,
+    amr: session.amr,
+    auth_time: Math.floor(millisFrom(session.auth_time) / 1000),
+    ...(act && { act: { sub: act.id } }),
+    app_metadata: shownMetadata(environment.settings.token_claims, user.app_metadata),
+  }
+}
+
+/** The named keys in their order, as far as they have room together. */
+function shownMetadata(names: string[], metadata: Record<string, unknown>) {
+  let shown: Record<string, unknown> = {}
+  for (const name of names) {
+    if (!Object.hasOwn(metadata, name)) continue
+    const more = { ...shown, [name]: metadata[name] }
+    if (Buffer.byteLength(JSON.stringify(more)) > MOST_METADATA_BYTES) break
+    shown = more
+  }
+  return shown
+}
+
+const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString("base64url")
+
+const known = cached<LiveSession | undefined>({
+  tables: ["user_sessions", "users"],
+  keeps: (found) => found !== undefined,
+})
+
+const sessionById = (db: Reader, id: string) =>
+  isUuid(id) ? known(db, id, async () => (await findSession(db, { id }))[0]) : undefined
+
+const isLive = ({ session, user }: LiveSession, environment: AuthEnvironment) =>
+  session.environment_id === environment.id &&
+  session.revoked_at === null &&
+  !isPast(session.expires_at) &&
+  user.status === "active"
+
+const findSession = prepared({ id: userSessions.id }, (db: Reader, slot) =>
+  db
+    .select({
+      session: userSessions,
+      user: { id: users.id, status: users.status, subscriber_id: users.subscriber_id },
+    })
+    .from(userSessions)
+    .innerJoin(
+      users,
+      and(eq(users.id, userSessions.user_id), eq(users.project_id, userSessions.project_id)),
+    )
+    .where(eq(userSessions.id, slot.id)),
+)

@@ -1,0 +1,28 @@
+import type { Secrets } from "../core/secrets"
+import type { Workers } from "../core/workers"
+import { Throttle } from "../sign-in/throttle"
+import type { Store } from "../store/store"
+import { UserTokens } from "./access-tokens"
+import { userThrottles } from "./tables"
+
+interface AuthGround {
+  store: Store
+  secrets: Secrets
+  workers: Workers
+  /** The public address of this instance; asked at each use, since a free port is known late. */
+  base_url: () => string
+}
+
+/** What signing end users in needs. */
+export interface AuthParts extends AuthGround {
+  tokens: UserTokens
+  /** Of end users alone: guesses at people of the console are counted elsewhere. */
+  throttle: Throttle
+}
+
+/** Wires what is of end users alone. */
+export const openAuth = ({ store, secrets, workers, base_url }: AuthGround): AuthParts => ({
+  ...{ store, secrets, workers, base_url },
+  tokens: new UserTokens({ store, secrets, base_url }),
+  throttle: new Throttle(store, secrets, userThrottles),
+})

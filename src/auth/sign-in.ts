@@ -1,0 +1,183 @@
+import type { Static } from "@sinclair/typebox"
+import { and, desc, eq, inArray, isNull } from "drizzle-orm"
+import { fail } from "../core/errors"
+import { now } from "../core/time"
+import { fieldsOf } from "../lib/record-fields"
+import { isAlive, startSession } from "../sign-in/person-sessions"
+import type { Reader, Tx } from "../store/store"
+import { secondsOf, type TokenSubject } from "./access-tokens"
+import { noteActivity } from "./active-users"
+import type { AuthParts } from "./auth-parts"
+import { endSessions } from "./end-sessions"
+import { type EndUserRow, insertUser, type NewEndUser, toResponse } from "./end-users"
+import type { AuthEnvironment } from "./environments"
+import { type OwnOrganization, organizationsOf } from "./own-organizations"
+import {
+  ActiveOrganization,
+  type AuthResultRecord,
+  type SignInAnswer,
+  StartedSession,
+  type Tokens,
+} from "./schemas"
+import { userRefreshTokens, userSessions } from "./tables"
+import { emitUser } from "./user-events"
+
+/** From where a user signs in. */
+export interface UserClient {
+  ip: string | null
+  user_agent: string | null
+}
+
+export const clientOf = (call: { ip: string; request: Request }): UserClient => ({
+  ip: call.ip,
+  user_agent: call.request.headers.get("user-agent"),
+})
+
+/** The ways in: what `provider` of an event says. */
+export type WayIn = "password" | "magic_link" | "email_otp" | "phone_otp"
+
+/** Somebody who proved who they are. */
+export interface ProvenUser {
+  environment: AuthEnvironment
+  /** Locked by the transaction. */
+  user: EndUserRow
+  provider: WayIn
+  /** How they proved it (RFC 8176). */
+  amr: string[]
+  client: UserClient
+  /** Where they want to be; counts where they are a member. */
+  organization_id?: string | undefined
+  /** They were made, or became active, in this transaction. */
+  is_new?: boolean
+}
+
+/**
+ * A new user of the environment, of whom nothing is told yet: `completeSignIn` does with `is_new`. Undefined where the
+ * address or the number has one already.
+ */
+export const createUser = (
+  tx: Tx,
+  environment: AuthEnvironment,
+  wanted: NewEndUser,
+): Promise<EndUserRow | undefined> => insertUser(tx, environment, wanted)
+
+/**
+ * The end of every way in: a session with its tokens, what is counted, and the event. Throws 400 `user_inactive`, 403
+ * `forbidden` while the address of a password has to be verified, and 402 `payment_required` for a new user too many.
+ */
+export async function completeSignIn(
+  tx: Tx,
+  parts: AuthParts,
+  proven: ProvenUser,
+): Promise<Static<typeof SignInAnswer>> {
+  const { user, is_new = false } = proven
+  if (user.status !== "active") return fail("user_inactive", "This user is not active.")
+  if (mustVerify(proven)) return is_new ? admitUnverified(tx, proven) : refuseUnverified()
+  // The question for a second factor belongs here: its answer brings `startSignedIn`.
+  return startSignedIn(tx, parts, proven)
+}
+
+const mustVerify = ({ environment, user, provider }: ProvenUser) =>
+  environment.settings.require_verified_email && provider === "password" && !user.email_verified
+
+const refuseUnverified = () =>
+  fail("forbidden", "Verify the email address first.", { reason: "email_not_verified" })
+
+/** They are there, but they get no session before their address is verified. */
+async function admitUnverified(tx: Tx, proven: ProvenUser): Promise<AuthResultRecord> {
+  const { environment, provider, client } = proven
+  const user = await noteActivity(tx, environment, proven.user, { is_new: true })
+  const organization = activeOf(await organizationsIn(tx, proven))
+  const facts = { provider, ip_address: client.ip, organization_id: organization.id }
+  await emitUser(tx, environment, user, "user.created", facts)
+  const none = { tokens: null, session: null }
+  return { user: toResponse(user), ...none, organization, is_new: true }
+}
+
+/** After every factor that is asked for. */
+export async function startSignedIn(
+  tx: Tx,
+  parts: AuthParts,
+  proven: ProvenUser,
+): Promise<AuthResultRecord> {
+  const { environment, provider, client, amr, is_new = false } = proven
+  const organizations = await organizationsIn(tx, proven)
+  const organization = activeOf(organizations)
+  const at = now()
+  const seen = { is_new, last_login_at: at, last_organization_id: organization.id }
+  const user = await noteActivity(tx, environment, proven.user, seen)
+  await makeRoom(tx, environment, user)
+  const { session, refresh_token } = await startSession(tx, sessionOwner(parts, environment), {
+    ...{ user_id: user.id, project_id: user.project_id, environment_id: environment.id },
+    ...{ application_id: environment.application.id, organization_id: organization.id },
+    ...{ ...client, amr, auth_time: at, act: null },
+  })
+  const facts = { provider, ip_address: client.ip, session_id: session.id }
+  const type = is_new ? "user.created" : "user.login"
+  await emitUser(tx, environment, user, type, { ...facts, organization_id: organization.id })
+  const subject = { environment, user, session, organizations }
+  return {
+    user: toResponse(user),
+    tokens: await tokensFor(tx, parts, subject, refresh_token),
+    session: fieldsOf(StartedSession, session),
+    organization,
+    is_new,
+  }
+}
+
+/** The kit's sessions, as those of an environment. */
+export const sessionOwner = (
+  { secrets }: Pick<AuthParts, "secrets">,
+  { application }: AuthEnvironment,
+) => ({
+  secrets,
+  sessions: userSessions,
+  refresh_tokens: userRefreshTokens,
+  refresh_seconds: application.refresh_token_duration_days * 86_400,
+  token_columns: ({ project_id }: typeof userSessions.$inferSelect) => ({ project_id }),
+})
+
+/** A pair of tokens, as answers have them. */
+export const tokensFor = async (
+  tx: Tx,
+  { tokens }: Pick<AuthParts, "tokens">,
+  subject: TokenSubject,
+  refresh_token: string,
+): Promise<Static<typeof Tokens>> => ({
+  access_token: await tokens.sign(tx, subject),
+  refresh_token,
+  token_type: "Bearer",
+  expires_in: secondsOf(subject),
+})
+
+/** The first one, in which the session is. */
+export function activeOf([active]: OwnOrganization[]): Static<typeof ActiveOrganization> {
+  if (!active) throw new Error("every user is a member of the Default organization")
+  return fieldsOf(ActiveOrganization, active)
+}
+
+/** The organization that is asked for, else the last one, else Default; of those where the user is a member. */
+async function organizationsIn(
+  db: Reader,
+  { environment, user, organization_id }: ProvenUser,
+): Promise<OwnOrganization[]> {
+  for (const wanted of [organization_id, user.last_organization_id]) {
+    const found = wanted ? await organizationsOf(db, user, wanted) : []
+    if (found[0]?.id === wanted) return found
+  }
+  return organizationsOf(db, user, environment.default_organization_id)
+}
+
+/** Living sessions of a user where the environment says no number: more are a program that never signs out. */
+const MOST_SESSIONS = 100
+
+/** Ends the oldest sessions, so that one more is within the limit. */
+async function makeRoom(tx: Tx, environment: AuthEnvironment, user: EndUserRow): Promise<void> {
+  const most = environment.settings.session.max_sessions ?? MOST_SESSIONS
+  const { id, user_id, act } = userSessions
+  const living = and(eq(user_id, user.id), isNull(act), isAlive(userSessions))
+  const rows = tx.select({ id }).from(userSessions).where(living).orderBy(desc(id))
+  const ids = (await rows.limit(MOST_SESSIONS).offset(most - 1)).map((row) => row.id)
+  if (ids.length === 0) return
+  await endSessions(tx, environment, user, { which: inArray(id, ids), reason: "max_sessions" })
+}
