@@ -142,7 +142,7 @@ export async function compose(
     inbox_tokens: new InboxTokens({ store, secrets, base_url }),
     inbox_hub: new InboxHub(store),
     ...sessionParts({ store, secrets, data_dir, sign_up, base_url }),
-    auth: openAuth({ store, secrets, workers, base_url }),
+    auth: openAuth({ store, secrets, workers, base_url, rules }),
     ...{ sms_rules: texts.rules, push_rules: texts.rules, mail, rules, planners, domains },
     ...{ open_providers, providers, disk, queues: pauses },
     link_rules: { allow_private: settings["webhooks.allow_private"] },

@@ -1,11 +1,10 @@
-import { sign } from "node:crypto"
 import { and, eq } from "drizzle-orm"
 import { errors, type JWTPayload } from "jose"
 import { isUuid, newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { isPast, millis, millisFrom } from "../core/time"
 import { refuse } from "../identity/authenticate"
-import { unprovenParts, verifyToken } from "../lib/signed-token"
+import { signToken, unprovenParts, verifyToken } from "../lib/signed-token"
 import { provingKey, signerIn } from "../signing-keys/signing-keys"
 import { cached } from "../store/cached"
 import { prepared } from "../store/statements"
@@ -66,15 +65,11 @@ export class UserTokens {
     this.#parts = parts
   }
 
-  /** Inside a transaction, which must wait for nothing but itself: hence without `jose`. */
+  /** In the transaction of the session. */
   async sign(tx: Tx, subject: TokenSubject): Promise<string> {
-    const { id, project_id } = subject.environment.application
-    const owner = { use: "auth" as const, id, project_id }
-    const { kid, private_key } = await signerIn(tx, this.#parts.secrets, owner)
-    const claims = { iss: this.issuerOf(id), ...claimsOf(subject) }
-    const text = `${encode({ alg: "ES256", typ: TYPE, kid })}.${encode(claims)}`
-    const key = { key: private_key, dsaEncoding: "ieee-p1363" as const } // RFC 7518, section 3.4
-    return `${text}.${sign("sha256", Buffer.from(text), key).toString("base64url")}`
+    const { id: application_id, project_id } = subject.environment.application
+    const signer = await signerIn(tx, this.#parts.secrets, { application_id, project_id })
+    return signToken(signer, TYPE, { iss: this.issuerOf(application_id), ...claimsOf(subject) })
   }
 
   /** Whether the text names this server as the one that made it for an end user. Proves nothing. */
@@ -91,7 +86,7 @@ export class UserTokens {
     const { iss = "", kid = "" } = unprovenParts(token) ?? {}
     const application_id = iss.slice(this.issuerOf("").length)
     if (!this.isOwn(token) || !isUuid(application_id)) return refuse()
-    const key = await provingKey(read, { use: "auth", id: application_id }, kid)
+    const key = await provingKey(read, { application_id }, kid)
     if (!key) return refuse()
     const rules = { issuer: iss, audience: application_id, type: TYPE, claims: BOUND_CLAIMS }
     const verifying = verifyToken(token, key, { ...rules, at: new Date(millis()) })
@@ -160,8 +155,6 @@ function shownMetadata(names: string[], metadata: Record<string, unknown>) {
   }
   return shown
 }
-
-const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString("base64url")
 
 const known = cached<LiveSession | undefined>({
   tables: ["user_sessions", "users"],

@@ -1,8 +1,10 @@
 import type { Secrets } from "../core/secrets"
 import type { Workers } from "../core/workers"
+import type { SendRules } from "../emails/prepare"
 import { Throttle } from "../sign-in/throttle"
 import type { Store } from "../store/store"
 import { UserTokens } from "./access-tokens"
+import { AuthMail } from "./mails"
 import { userThrottles } from "./tables"
 
 interface AuthGround {
@@ -18,11 +20,13 @@ export interface AuthParts extends AuthGround {
   tokens: UserTokens
   /** Of end users alone: guesses at people of the console are counted elsewhere. */
   throttle: Throttle
+  mail: AuthMail
 }
 
 /** Wires what is of end users alone. */
-export const openAuth = ({ store, secrets, workers, base_url }: AuthGround): AuthParts => ({
-  ...{ store, secrets, workers, base_url },
-  tokens: new UserTokens({ store, secrets, base_url }),
-  throttle: new Throttle(store, secrets, userThrottles),
+export const openAuth = ({ rules, ...ground }: AuthGround & { rules: SendRules }): AuthParts => ({
+  ...ground,
+  tokens: new UserTokens(ground),
+  throttle: new Throttle(ground.store, ground.secrets, userThrottles),
+  mail: new AuthMail({ secrets: ground.secrets, rules }),
 })

@@ -11,6 +11,7 @@ import type { AuthParts } from "./auth-parts"
 import { endSessions } from "./end-sessions"
 import { type EndUserRow, insertUser, type NewEndUser, toResponse } from "./end-users"
 import type { AuthEnvironment } from "./environments"
+import { linkSubscriber } from "./linked-subscriber"
 import { type OwnOrganization, organizationsOf } from "./own-organizations"
 import {
   ActiveOrganization,
@@ -55,11 +56,14 @@ export interface ProvenUser {
  * A new user of the environment, of whom nothing is told yet: `completeSignIn` does with `is_new`. Undefined where the
  * address or the number has one already.
  */
-export const createUser = (
+export async function createUser(
   tx: Tx,
   environment: AuthEnvironment,
   wanted: NewEndUser,
-): Promise<EndUserRow | undefined> => insertUser(tx, environment, wanted)
+): Promise<EndUserRow | undefined> {
+  const user = await insertUser(tx, environment, wanted)
+  return user && linkSubscriber(tx, user)
+}
 
 /**
  * The end of every way in: a session with its tokens, what is counted, and the event. Throws 400 `user_inactive`, 403
