@@ -6,11 +6,9 @@ import { Semaphore } from "../lib/semaphore"
 import { countCharacters } from "../lib/text"
 import type { Reader, Tx } from "../store/store"
 import { isCommon } from "./common-passwords"
+import { needsRehash, OWN_COST, readHash } from "./foreign-hashes"
 import { kitTable, type OwnColumns, type OwnerTable } from "./owner-tables"
 import type { passwordHistoryColumns } from "./person-columns"
-
-/** OWASP's least for argon2id: 19 MiB and two passes. */
-const COST = { algorithm: "argon2id", memoryCost: 19_456, timeCost: 2 } as const
 
 /** Each takes a core for tens of milliseconds: more at once would starve everything else. */
 const AT_ONCE = 2
@@ -66,14 +64,28 @@ export async function hashNext(
 
 /** Throws 503 `service_unavailable` when a hundred are waiting already. */
 export const hash = (password: string): Promise<string> =>
-  withPermit(() => Bun.password.hash(normal(password), COST))
+  withPermit(() => Bun.password.hash(normal(password), OWN_COST))
 
-/** Without a hash it takes as long and is false. */
-export const verify = (password: string, password_hash: string | undefined): Promise<boolean> =>
+/** Without a hash it takes as long and is false. It may be a hash of another system (`readHash`). */
+export const verify = (
+  password: string,
+  password_hash: string | null | undefined,
+): Promise<boolean> =>
   withPermit(async () => {
-    const same = await Bun.password.verify(normal(password), password_hash ?? DUMMY)
-    return same && password_hash !== undefined
+    const hash = password_hash ?? DUMMY
+    const same = await (needsRehash(hash)
+      ? provesAsTyped(password, hash)
+      : Bun.password.verify(normal(password), hash))
+    return same && hash === password_hash
   })
+
+/** Other systems hash what was typed, and our own hashes of another cost are of the normal form. */
+async function provesAsTyped(password: string, hash: string): Promise<boolean> {
+  const foreign = readHash(hash)
+  for (const form of new Set([normal(password), password]))
+    if (await foreign?.proves(form)) return true
+  return false
+}
 
 /** The same password from any keyboard: composed and decomposed letters are one. */
 const normal = (password: string) => password.normalize("NFKC")

@@ -37,6 +37,8 @@ const packages = {
   "chromium-headless-shell": "chromium-headless-shell",
   "firefox-esr": "firefox-esr",
   patch: "patch",
+  argon2: "argon2",
+  htpasswd: "apache2-utils",
   "qemu-aarch64-static": "qemu-user-static",
 } as const
 
