@@ -105,7 +105,7 @@ export const SUCCESS = { data: { success: true as const } }
 export const OtpSent = t.Object(
   {
     sent: t.Literal(true),
-    destination: text("a••@example.com"),
+    destination: text("a•••@example.com"),
     expires_in: count(600),
     resend_after: count(30),
   },

@@ -9,6 +9,7 @@ import { chooseAll, type UnsubscribeWay, unsubscribe } from "../consents/unsubsc
 import { type FoundLink, lookupLink } from "../consents/unsubscribe-links"
 import type { Secrets } from "../core/secrets"
 import { withDefaults } from "../identity/caller"
+import { maskedEmail } from "../lib/masked"
 import type { Store } from "../store/store"
 import { html, Markup, unkept } from "./html"
 import {
@@ -204,8 +205,4 @@ const nameFor = ({ scope, name }: SubscriptionKind, words: UnsubscribeWords): Ma
   html`<bdi>${name ?? scope.key ?? words.broadcast}</bdi>`
 
 /** The address, hidden in part: a mail may have been passed on, and its link with it. */
-function toResponse(address: string): Markup {
-  const at = address.lastIndexOf("@")
-  const [first = ""] = address
-  return html`<bdi dir="ltr">${at > 1 ? first : ""}•••${address.slice(at)}</bdi>`
-}
+const toResponse = (address: string): Markup => html`<bdi dir="ltr">${maskedEmail(address)}</bdi>`
