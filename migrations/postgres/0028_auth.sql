@@ -196,6 +196,7 @@ CREATE INDEX "user_refresh_tokens_by_session" ON "user_refresh_tokens" USING btr
 CREATE INDEX "user_refresh_tokens_by_expiry" ON "user_refresh_tokens" USING btree ("expires_at");--> statement-breakpoint
 CREATE INDEX "user_refresh_tokens_by_project" ON "user_refresh_tokens" USING btree ("project_id","token_hash");--> statement-breakpoint
 CREATE INDEX "user_sessions_by_user" ON "user_sessions" USING btree ("user_id","id");--> statement-breakpoint
+CREATE INDEX "user_sessions_open" ON "user_sessions" USING btree ("user_id","revoked_at","id");--> statement-breakpoint
 CREATE INDEX "user_sessions_by_expiry" ON "user_sessions" USING btree ("expires_at");--> statement-breakpoint
 CREATE INDEX "user_sessions_by_project" ON "user_sessions" USING btree ("project_id","id");--> statement-breakpoint
 CREATE INDEX "user_throttles_by_end" ON "user_throttles" USING btree ("ends_at");--> statement-breakpoint

@@ -158,6 +158,7 @@ CREATE TABLE `user_sessions` (
 );
 --> statement-breakpoint
 CREATE INDEX `user_sessions_by_user` ON `user_sessions` (`user_id`,`id`);--> statement-breakpoint
+CREATE INDEX `user_sessions_open` ON `user_sessions` (`user_id`,`revoked_at`,`id`);--> statement-breakpoint
 CREATE INDEX `user_sessions_by_expiry` ON `user_sessions` (`expires_at`);--> statement-breakpoint
 CREATE INDEX `user_sessions_by_project` ON `user_sessions` (`project_id`,`id`);--> statement-breakpoint
 CREATE TABLE `user_throttles` (

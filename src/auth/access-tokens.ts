@@ -92,7 +92,7 @@ export class UserTokens {
     const verifying = verifyToken(token, key, { ...rules, at: new Date(millis()) })
     const { claims, is_over } = await verifying.then(asLive, asOver)
     const environment = await environmentNamed(read, application_id, String(claims.env))
-    if (!environment) return refuse()
+    if (!environment || environment.application.deleting_at !== null) return refuse()
     const found = is_over ? undefined : await sessionById(read, String(claims.sid))
     const is_live = found && isLive(found, environment) && found.user.id === claims.sub
     return { environment, claims, live: is_live ? found : undefined }

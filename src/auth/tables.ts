@@ -262,6 +262,7 @@ export const userSessions = table(
   },
   (session) => [
     index("user_sessions_by_user").on(session.user_id, session.id),
+    index("user_sessions_open").on(session.user_id, session.revoked_at, session.id),
     index("user_sessions_by_expiry").on(session.expires_at),
     index("user_sessions_by_project").on(session.project_id, session.id),
   ],
