@@ -53,7 +53,7 @@ export async function takeLink<Table extends LinkTable>(
 }
 
 /** The links that `which` selects work no more. */
-export async function closeLinks(tx: Tx, table: LinkTable, which: SQL): Promise<void> {
+export async function closeLinks(tx: Tx, table: LinkTable, which: SQL | undefined): Promise<void> {
   const links = kitTable<LinkColumns>(table)
   await tx
     .update(links)

@@ -109,7 +109,8 @@ const busy = () =>
     { reason: "busy", retry_after: 1 },
   )
 
-function requireStrength(password: string, policy: PasswordRules): void {
+/** Throws 422 `weak_password`, and says what is missing. */
+export function requireStrength(password: string, policy: PasswordRules): void {
   const missing = lacking(password, policy)
   if (missing.length === 0) return
   const text = `A password needs at least ${policy.min_length} characters, with an upper-case letter, a lower-case letter, a digit and a symbol.`

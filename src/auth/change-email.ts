@@ -1,0 +1,107 @@
+import { and, eq, isNull, ne } from "drizzle-orm"
+import { now } from "../core/time"
+import { messages } from "../messages/tables"
+import { issueCode, newCode } from "../sign-in/codes"
+import type { Reader, Tx } from "../store/store"
+import type { AuthParts } from "./auth-parts"
+import { byEmail, type EndUserRow, emailKeyOf, findForUpdate, setUser } from "./end-users"
+import type { AuthEnvironment } from "./environments"
+import { countSend } from "./guesses"
+import { prepareNotice } from "./notices"
+import { pretend } from "./pretended"
+import { requireOwnCode, requireOwnProof } from "./proof"
+import { refuseTaken } from "./register"
+import type { UserClient } from "./sign-in"
+import { userCodes } from "./tables"
+import { CODE_SECONDS, codeRow, codesOf } from "./user-codes"
+import { emitUser } from "./user-events"
+
+interface EmailWish {
+  new_email: string
+  password?: string | undefined
+  code?: string | undefined
+}
+
+/**
+ * A signed-in user wants another address: it gets a code, and the old one is told. Throws as `requireOwnProof`, and 409
+ * `conflict` for an address that has a user, unless accounts are hidden: then its code is sent to nobody.
+ */
+export async function askForEmail(
+  parts: AuthParts,
+  environment: AuthEnvironment,
+  user: EndUserRow,
+  { new_email, ...proof }: EmailWish,
+  client: UserClient,
+): Promise<void> {
+  const { store, mail, secrets } = parts
+  const settle = await requireOwnProof(parts, environment, user, proof)
+  const identifier = emailKeyOf(new_email)
+  await mail.requireSender(environment, new_email)
+  const is_taken = (await byEmail(store.read, environment, new_email)) !== undefined
+  const is_own = identifier === user.email_key
+  if (is_taken && (is_own || !environment.settings.hide_account_existence))
+    return refuseTaken("new_email")
+  await countSend(parts, environment, { identifier, ip: client.ip ?? "" })
+
+  const code = newCode()
+  const { name, locale } = user
+  const letter = await mail.prepare(environment, {
+    ...{ type: "email_otp", to: { email: new_email, name, locale } },
+    ...{ variables: { code }, ends_in_seconds: CODE_SECONDS },
+  })
+  const about = { type: "email_changed" as const, client, new_email }
+  const notice = await prepareNotice(parts, environment, user, about)
+  if (is_taken) await pretend(store, (tx) => letter.accept(tx))
+  await store.tx(async (tx) => {
+    await settle(tx)
+    const message_id = is_taken ? null : await letter.accept(tx)
+    const place = { purpose: "change_email" as const, identifier }
+    const row = codeRow(environment, place, { user_id: user.id, message_id })
+    await issueCode(tx, codesOf(secrets), { seconds: CODE_SECONDS, code }, row)
+    await closeOthers(tx, user, identifier)
+    await notice.accept(tx)
+  })
+}
+
+/** One change of the address at a time: what was sent to another one works no more. */
+async function closeOthers(tx: Tx, { id, project_id }: EndUserRow, identifier: string) {
+  const { user_id, purpose, used_at } = userCodes
+  const theirs = and(eq(userCodes.project_id, project_id), eq(user_id, id), isNull(used_at))
+  const others = and(theirs, eq(purpose, "change_email"), ne(userCodes.identifier, identifier))
+  await tx.update(userCodes).set({ used_at: now() }).where(others)
+}
+
+/**
+ * The code of the new address was right: it is the user's from now on, and verified. Throws 422 `invalid_otp`,
+ * `otp_expired`, 400 `otp_max_attempts`, and 409 `conflict` where somebody else has it by now.
+ */
+export async function confirmEmail(
+  parts: AuthParts,
+  environment: AuthEnvironment,
+  user: EndUserRow,
+  code: string,
+  ip: string,
+): Promise<EndUserRow> {
+  const { store } = parts
+  const { found, settle } = await requireOwnCode(parts, environment, user, "change_email", code)
+  const email = await spelled(store.read, found)
+  return store.tx(async (tx) => {
+    await settle(tx)
+    const same = await findForUpdate(tx, environment.project_id, user.id)
+    if (await byEmail(tx, environment, email)) refuseTaken("new_email")
+    const changed = await setUser(tx, same, { email, email_verified: true })
+    await emitUser(tx, environment, changed, "user.email_verified", { ip_address: ip })
+    return changed
+  })
+}
+
+/** As the user wrote it, which the mail knows; a code is kept for the compared form. */
+async function spelled(
+  db: Reader,
+  { project_id, message_id, identifier }: typeof userCodes.$inferSelect,
+): Promise<string> {
+  if (!message_id) return identifier
+  const mail = and(eq(messages.project_id, project_id), eq(messages.id, message_id))
+  const [row] = await db.select({ to: messages.recipients }).from(messages).where(mail)
+  return row?.to[0]?.email ?? identifier
+}
