@@ -1,22 +1,19 @@
 import type { Static } from "@sinclair/typebox"
-import { and, eq, gt, isNull, lt, sql } from "drizzle-orm"
+import { and, eq } from "drizzle-orm"
 import { fail } from "../core/errors"
 import type { Secrets } from "../core/secrets"
-import { now, secondsFromNow } from "../core/time"
+import { closeChallenge, startChallenge, tryChallenge } from "../sign-in/challenges"
 import * as passwords from "../sign-in/passwords"
 import { isAlive } from "../sign-in/person-sessions"
+import { isTotp } from "../sign-in/second-factors"
 import type { CountedAttempt, Throttle } from "../sign-in/throttle"
-import { hashOfToken, newToken } from "../sign-in/tokens"
 import type { Reader, Store, Tx } from "../store/store"
-import { isTotp, type MfaProof, prove, spend } from "./mfa"
+import { type MfaProof, prove, spend } from "./mfa"
 import type { Challenged } from "./schemas"
 import type { SessionClient, SessionReply, Sessions } from "./sessions"
 import { BUCKETS } from "./sign-in-buckets"
 import { consoleSessions, consoleUsers, mfaChallenges } from "./tables"
 import * as users from "./users"
-
-const CHALLENGE_SECONDS = 300
-const MOST_TRIES = 5
 
 export interface ProofParts {
   store: Store
@@ -136,10 +133,7 @@ async function forgive(tx: Tx, throttle: Throttle, [by_address, ...others]: Coun
 }
 
 async function challenge(tx: Tx, user_id: string): Promise<MfaQuestion> {
-  const token = newToken("mfa")
-  const expires_at = secondsFromNow(CHALLENGE_SECONDS)
-  const row = { token_hash: hashOfToken(token), user_id, attempts: 0, created_at: now() }
-  await tx.insert(mfaChallenges).values({ ...row, expires_at })
+  const { token, expires_at } = await startChallenge(tx, mfaChallenges, { user_id })
   return {
     mfa_required: true,
     mfa_challenge: { token, methods: ["totp", "backup_code"], expires_at },
@@ -157,47 +151,20 @@ export async function answerChallenge(
   client: SessionClient,
 ): Promise<SessionReply> {
   const { store, secrets, throttle } = parts
-  const token_hash = hashOfToken(token)
-  const user_id = await countTry(store, token_hash)
+  const { user_id } = (await tryChallenge(store, mfaChallenges, token)) ?? noChallenge()
   await throttle.consume([BUCKETS.mfa, user_id])
   const user = await users.find(store.read, user_id)
   const proof = await prove(secrets, user, code)
   if (!proof) return wrongCode(code)
   return store.tx(async (tx) => {
     const same = await requireUnchanged(tx, user)
-    await closeChallenge(tx, token_hash)
+    if (!(await closeChallenge(tx, mfaChallenges, token))) noChallenge()
     if (same.mfa_secret !== user.mfa_secret) return noChallenge()
     if (!(await spend(tx, user_id, proof))) return wrongCode(code)
     await forgive(tx, throttle, await attemptsOf(tx, user.email, client.ip ?? ""))
     await throttle.reset(tx, [BUCKETS.mfa, user_id])
     return parts.sessions.start(tx, same, client)
   })
-}
-
-const isOpen = (token_hash: string) =>
-  and(
-    eq(mfaChallenges.token_hash, token_hash),
-    isNull(mfaChallenges.used_at),
-    gt(mfaChallenges.expires_at, now()),
-  )
-
-/** Counted before the code is looked at, so that guesses side by side are counted too. */
-async function countTry(store: Store, token_hash: string): Promise<string> {
-  const { attempts, user_id } = mfaChallenges
-  const counted = await store.tx((tx) =>
-    tx
-      .update(mfaChallenges)
-      .set({ attempts: sql`${attempts} + 1` })
-      .where(and(isOpen(token_hash), lt(attempts, MOST_TRIES)))
-      .returning({ user_id }),
-  )
-  return counted[0]?.user_id ?? noChallenge()
-}
-
-async function closeChallenge(tx: Tx, token_hash: string) {
-  const closing = tx.update(mfaChallenges).set({ used_at: now() }).where(isOpen(token_hash))
-  const closed = await closing.returning({ token_hash: mfaChallenges.token_hash })
-  if (closed.length === 0) noChallenge()
 }
 
 const noChallenge = () =>

@@ -3,41 +3,23 @@ import { and, eq, isNull, lt, or } from "drizzle-orm"
 import { fail } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { millis, millisFrom, now } from "../core/time"
-import { randomLetters } from "../sign-in/tokens"
+import {
+  hashOfBackup,
+  isTotp,
+  newBackupCodes,
+  newTotp,
+  setBackupCodes,
+  spendBackupCode,
+  stepOf,
+} from "../sign-in/second-factors"
 import type { Tx } from "../store/store"
 import type { Enrolled } from "./schemas"
 import { backupCodes, consoleUsers } from "./tables"
 import * as users from "./users"
 
-/**
- * Libraries that only a second factor needs. They are loaded at their first use, because most servers
- * run for days without one and each library takes some megabytes of memory.
- */
-const otplib = (): typeof import("otplib") => require("otplib")
-const uqr = (): typeof import("uqr") => require("uqr")
-
-/** One step before and after the present one, for clocks that differ. */
-const STEP_SECONDS = 30
-
-const BACKUP_CODES = 10
-const ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
-const HALF = 5
-
-/** Only digits are the app's; everything else can only be a recovery code. */
-export const isTotp = (code: string) => /^\d{6}$/.test(code.replaceAll(" ", ""))
-
 /** The context in which the secret of a user is sealed. */
 const mfaContext = (user_id: string, column: "mfa_secret" | "mfa_pending") =>
   `console_users:${user_id}:${column}`
-
-/** The time step that a code belongs to (RFC 6238); undefined for a wrong code. */
-async function stepOf(secret: string, code: string): Promise<number | undefined> {
-  const token = code.replaceAll(" ", "")
-  if (!isTotp(token)) return undefined
-  const epoch = Math.floor(millis() / 1000)
-  const result = await otplib().verify({ secret, token, epoch, epochTolerance: STEP_SECONDS })
-  return result.valid ? Math.floor(epoch / STEP_SECONDS) + result.delta : undefined
-}
 
 /** A second factor that is right, but may have been used before: `spend` decides. */
 export type MfaProof = { step: number } | { code_hash: string }
@@ -63,25 +45,7 @@ export async function spend(tx: Tx, user_id: string, proof: MfaProof): Promise<b
     const change = tx.update(consoleUsers).set({ mfa_last_step: proof.step }).where(fresh)
     return (await change.returning({ id: consoleUsers.id })).length > 0
   }
-  const unused = and(
-    eq(backupCodes.user_id, user_id),
-    eq(backupCodes.code_hash, proof.code_hash),
-    isNull(backupCodes.used_at),
-  )
-  const change = tx.update(backupCodes).set({ used_at: now() }).where(unused)
-  return (await change.returning({ user_id: backupCodes.user_id })).length > 0
-}
-
-/** Ten backup codes, each of two halves with five unambiguous characters: 49 bits each. */
-const newBackupCodes = (): string[] =>
-  Array.from({ length: BACKUP_CODES }, () => `${half()}-${half()}`)
-
-const half = () => randomLetters(ALPHABET, HALF)
-
-/** Under a key of the instance: 49 bits alone could be tried out from a stolen database. */
-function hashOfBackup(secrets: Secrets, user_id: string, code: string): string {
-  const plain = code.toLowerCase().replaceAll(/[\s-]/g, "")
-  return secrets.mac("backup code", `${user_id}:${plain}`).toString("base64url")
+  return spendBackupCode(tx, backupCodes, { user_id, ...proof })
 }
 
 const PENDING_MILLISECONDS = 15 * 60_000
@@ -104,19 +68,14 @@ export async function begin(
       "mfa_already_enabled",
       "A second factor is on already. Turn it off before you begin with another one.",
     )
-  const { generateSecret, generateURI } = otplib()
-  const secret = generateSecret()
+  const { secret, otpauth_url, qr_code } = newTotp({ issuer, label: user.email })
   const backup_codes = newBackupCodes()
   const code_hashes = backup_codes.map((code) => hashOfBackup(secrets, user_id, code))
   const pending: PendingEnrolment = { secret, code_hashes }
   const mfa_pending = secrets.seal(JSON.stringify(pending), mfaContext(user_id, "mfa_pending"))
   await users.set(tx, user_id, { mfa_pending, mfa_pending_at: now() })
-  const otpauth_url = generateURI({ issuer, label: user.email, secret })
-  return { secret, otpauth_url, qr_code: qrCode(otpauth_url), backup_codes }
+  return { secret, otpauth_url, qr_code, backup_codes }
 }
-
-const qrCode = (text: string) =>
-  `data:image/svg+xml;base64,${Buffer.from(uqr().renderSVG(text)).toString("base64")}`
 
 /** The enrolment that waits. Throws 400 `no_pending_enrollment` for none, and for an old one. */
 export function pendingOf(secrets: Secrets, user: users.UserRow): PendingEnrolment {
@@ -157,13 +116,8 @@ export async function complete(
   const mfa_secret = secrets.seal(pending.secret, mfaContext(id, "mfa_secret"))
   const none = { mfa_pending: null, mfa_pending_at: null }
   await users.set(tx, id, { mfa_secret, mfa_last_step: step, ...none })
-  await tx.delete(backupCodes).where(eq(backupCodes.user_id, id))
-  const codes = pending.code_hashes.map((code_hash) => ({
-    user_id: id,
-    code_hash,
-    created_at: now(),
-  }))
-  await tx.insert(backupCodes).values(codes)
+  const { code_hashes } = pending
+  await setBackupCodes(tx, backupCodes, { user_id: id, code_hashes }, {})
   await users.recordOwn(tx, user, ip, "mfa.enabled")
 }
 

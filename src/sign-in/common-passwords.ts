@@ -1,13 +1,16 @@
 /** What everybody tries first, in small letters, without the digits and symbols around it. */
-const WORDS = new Set(
-  `password passwort passw passwd pass qwerty qwertz azerty qwertyuiop asdf asdfgh asdfghjkl zxcv zxcvbn zxcvbnm
-  qaz wsx qazwsx abc abcd abcde abcdef abcdefg aaa letmein welcome willkommen admin administrator root login user guest
-  test testing changeme change secret hello hallo master monkey dragon shadow sunshine princess football
-  baseball superman batman iloveyou love trustno michael jordan ashley jennifer daniel thomas charlie
-  summer winter spring autumn sommer january monday company default temp temporary sample example demo
-  computer internet access freedom whatever starwars pokemon hunter killer soccer hockey flower cheese
-  contrasena senha motdepasse bonjour parola`.split(/\s+/),
-)
+const LINES = [
+  "password passwort passw passwd pass qwerty qwertz azerty qwertyuiop asdf asdfgh asdfghjkl",
+  "zxcv zxcvbn zxcvbnm qaz wsx qazwsx abc abcd abcde abcdef abcdefg aaa letmein welcome",
+  "willkommen admin administrator root login user guest test testing changeme change secret",
+  "hello hallo master monkey dragon shadow sunshine princess football baseball superman batman",
+  "iloveyou love trustno michael jordan ashley jennifer daniel thomas charlie summer winter",
+  "spring autumn sommer january monday company default temp temporary sample example demo",
+  "computer internet access freedom whatever starwars pokemon hunter killer soccer hockey",
+  "flower cheese contrasena senha motdepasse bonjour parola",
+]
+
+const WORDS = new Set(LINES.flatMap((line) => line.split(" ")))
 
 /** Letters that people write as digits and symbols. */
 const LETTERS: Record<string, string> = {

@@ -29,7 +29,7 @@ export interface SessionOwner<Sessions extends SessionTable, Tokens extends Refr
   token_columns: (session: Sessions["$inferSelect"]) => OwnColumns<Tokens, keyof RefreshColumns>
 }
 
-/** From where somebody signs in, and as whom. */
+/** The person that signs in, and from where. */
 interface SignedInAs {
   user_id: string
   ip: string | null
