@@ -27,7 +27,7 @@ const MINUTE = 60_000
 const ENGINELESS =
   /^test\/(lib|core|cli|client|component|console|docs|contracts|fuzz|harness|matrix|pages|emails\/providers)\//
 /** What these test is the database itself, or stands and falls with what it promises. */
-const ON_BOTH = /^test\/(store|jobs|messages|webhooks|identity)\//
+const ON_BOTH = /^test\/(store|jobs|messages|webhooks|sign-in|identity)\//
 /** The stories of features that have no file of their own name. */
 const STORIES = new Set([
   "test/domains/verification.test.ts",
