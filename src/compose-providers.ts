@@ -38,7 +38,7 @@ export function composeSms(
   open_providers: OpenProviders,
   { templates }: Pick<SendRules, "templates">,
 ) {
-  const { settings, store } = ground
+  const { settings, store, secrets } = ground
   const concurrency = settings["delivery.concurrency"]
   // Permits prefetch twice as many messages. A text needs no work before it leaves, so half of them is enough.
   const half = Math.max(1, Math.ceil(concurrency / 2))
@@ -51,7 +51,7 @@ export function composeSms(
   return {
     provider,
     rules: { read: store.read, templates },
-    channel: { store, provider, sandbox, concurrency },
+    channel: { store, secrets, provider, sandbox, concurrency },
     close: () => provider.close(),
   }
 }

@@ -3,22 +3,15 @@ import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
 import { isReachable, maySendFrom, newEmail, rulesFor, type SendRules } from "../emails/prepare"
 import { requireContent } from "../emails/render-email"
-import { type Caller, codeOfSilence, projectCaller } from "../identity/caller"
+import type { Caller } from "../identity/caller"
 import type { Mailbox } from "../lib/address"
 import { domainOf, MAILBOX_DOMAIN } from "../lib/address"
 import { type Color, contrast, parseColor } from "../lib/color"
 import { isLocale } from "../lib/locale"
-import {
-  accept,
-  allowanceOf,
-  type MessageEntry,
-  refuseFrozen,
-  storedShareOf,
-} from "../messages/accept"
+import { allowanceOf, refuseFrozen } from "../messages/accept"
 import { sealContent } from "../messages/sealed-contents"
 import { inZone } from "../messages/shared-texts"
 import { AUTH_SOURCE } from "../messages/status-changes"
-import type { Tx } from "../store/store"
 import { renderTexts } from "../templates/rendering"
 import type { KeyedSources } from "../templates/template-renderer"
 import { usableTemplate } from "../templates/usable-template"
@@ -27,6 +20,7 @@ import { defaultSources } from "./default-templates"
 import type { MailType } from "./environment-settings"
 import type { AuthEnvironment } from "./environments"
 import { MAIL_VARIABLES, MASK, SECRET_VARIABLES } from "./mail-variables"
+import { type ReadyMessage, readyMessage, senderCaller } from "./sending"
 
 export interface AuthMailParts {
   secrets: Secrets
@@ -40,13 +34,6 @@ export interface AuthLetter {
   variables: Record<string, string | null | undefined>
   /** How long its code or link works. */
   ends_in_seconds?: number
-}
-
-/** A mail that is ready; its transaction may run twice. */
-export interface ReadyMessage {
-  message_id: string
-  /** Throws 402, 403 as a send does. Resolves with the id of the message. */
-  accept(tx: Tx): Promise<string>
 }
 
 /**
@@ -95,8 +82,7 @@ export class AuthMail {
     })
     const whole = { ...real, headers: HEADERS }
     const content = sealContent(this.#secrets, message.id, whole, masked)
-    const entry = entryFor(caller, { ...message, content })
-    return { message_id: message.id, accept: (tx) => acceptOne(tx, entry) }
+    return readyMessage(caller, { ...message, content })
   }
 
   async #sending(environment: AuthEnvironment, to: string | undefined) {
@@ -159,34 +145,6 @@ const NO_SENDER =
   "The application cannot send email: the project has no sender address in a verified domain. Set default_from of the project, or the sender of the environment."
 
 const BROKEN = "the template of a sign-in mail cannot be used, so the default text is sent"
-
-/** The project as a sender. What environment `test` sends never leaves the server, and counts in no quota. */
-export async function senderCaller(
-  db: SendRules["read"],
-  { project_id, name }: AuthEnvironment,
-): Promise<Caller> {
-  const caller = await projectCaller(db, project_id)
-  if (!caller) return fail(await codeOfSilence(db, project_id), "The account sends nothing now.")
-  const { project_settings } = caller
-  if (name !== "test") return caller
-  return { ...caller, project_settings: { ...project_settings, sandbox: true } }
-}
-
-/** Sends of a second and of a throttled account do not count for it. */
-export const entryFor = (caller: Caller, message: MessageEntry["message"]): MessageEntry => ({
-  message,
-  restricted: caller.sending_status === "active" ? undefined : caller,
-  allowance: message.sandbox
-    ? null
-    : { ...allowanceOf(caller, message.channel), sends_per_second: null },
-  share: storedShareOf(caller, message.project_id),
-})
-
-export async function acceptOne(tx: Tx, entry: MessageEntry): Promise<string> {
-  const [answer] = await accept(tx, [entry])
-  if (!answer || answer instanceof ApiError) throw answer ?? new Error("no message was accepted")
-  return answer.id
-}
 
 const WHITE: Color = [255, 255, 255]
 const BLACK: Color = [0, 0, 0]

@@ -9,7 +9,14 @@ import { Semaphore } from "../lib/semaphore"
 import type { AcceptedMessage } from "../messages/accept"
 import type { Channel } from "../messages/channel"
 import { asksAudience } from "../messages/send-fields"
-import { addressOf, isOpen, type Message, OWN_SOURCE } from "../messages/status-changes"
+import { expiredLife, retriedSoon } from "../messages/short-lived"
+import {
+  AUTH_SOURCE,
+  addressOf,
+  isOpen,
+  type Message,
+  OWN_SOURCE,
+} from "../messages/status-changes"
 import { audienceObstacle, forOpen, suppressedMeanwhile } from "../messages/suppressed"
 import { NO_REPLY, type Outcome, type RecipientOutcome } from "../providers/provider"
 import { requireReleased } from "../reputation/gate"
@@ -44,8 +51,8 @@ export function emailChannel(parts: EmailChannelParts): Channel {
   return {
     /** DeferredError where complaints hold a tag, the domains are paused, or there is no permit. */
     async prepare(message, content, attempt) {
-      const { id, stream, project_id, sandbox, envelope } = message
-      if (!sandbox) await requireReleased(store.read, message)
+      const { id, stream, source, project_id, sandbox, envelope } = message
+      if (!sandbox && source !== AUTH_SOURCE) await requireReleased(store.read, message)
       const { to } = triedNow(queues, message)
       const is_urgent = stream === "auth"
       const only = { config_id: envelope?.released_to }
@@ -59,13 +66,14 @@ export function emailChannel(parts: EmailChannelParts): Channel {
       const provider = providerOf(message)
       if (!provider) return withoutBytes(parts.provider, message, { reason: NO_SANDBOX })
       const obstacle = await senderObstacle(parts, message, provider.name)
-      if (obstacle) return obstacle
+      if (obstacle) return retriedSoon(message, obstacle, AUTH_SECONDS_APART)
       if (!(bytes instanceof Uint8Array)) return withoutBytes(provider, message, bytes)
       const excluded = asksAudience(message)
         ? await audienceObstacle(store.read, message)
         : undefined
       const { name, schedule } = provider
-      if (excluded) return outcomeOf(excluded, { provider: name, schedule })
+      const over = excluded ?? expiredLife(message)
+      if (over) return outcomeOf(over, { provider: name, schedule })
       const stopped = await suppressedMeanwhile(store.read, message)
       const { to, held } = triedNow(queues, without(message, stopped))
       if (to.length === 0) return outcomeOf(stopped, { provider: name, schedule })
@@ -81,10 +89,14 @@ export function emailChannel(parts: EmailChannelParts): Channel {
         ...(!isSevenBit(bytes) && { inSevenBits: () => inSevenBits(parts, message, bytes) }),
       })
       const others = [...outcome.others, ...stopped]
-      return withHeld(stopped.length > 0 ? { ...outcome, others } : outcome, held)
+      const whole = stopped.length > 0 ? { ...outcome, others } : outcome
+      return withHeld(retriedSoon(message, whole, AUTH_SECONDS_APART), held)
     },
   }
 }
+
+/** Codes and links that a server deferred are tried again after so long (contract 20, section 3). */
+const AUTH_SECONDS_APART = 30
 
 const NO_SANDBOX = "The sandbox sends to the embedded mailbox, but the mailbox does not run."
 

@@ -20,6 +20,7 @@ import { type NewSuppression, suppressAll } from "../suppressions/suppressions"
 import type { SuppressionRow } from "../suppressions/tables"
 import { decidedAtSend, QUIET_HOURS, refusalOf } from "./decided"
 import {
+  AUTH_SOURCE,
   addressOf,
   bouncesCount,
   isOpen,
@@ -258,6 +259,8 @@ function learn(lessons: Map<string, Lesson>, message: ChangedMessage["after"], f
   lessons.set(project_id, lesson)
   const address = comparable(fact.address)
   const diagnostic = fact.detail?.response ?? null
+  // A code was given up after minutes: that says little of the address.
+  if (meaning === "soft" && source === AUTH_SOURCE) return
   if (meaning === "soft") return void lesson.soft.push({ address, message_id: id, diagnostic })
   const is_general = meaning === "general"
   const reason = meaning === "complaint" || meaning === "unsubscribe" ? meaning : "bounce"

@@ -1,6 +1,9 @@
+import type { Secrets } from "../core/secrets"
 import { Semaphore } from "../lib/semaphore"
 import type { Channel } from "../messages/channel"
+import { isSealed, openContent } from "../messages/sealed-contents"
 import { asksAudience } from "../messages/send-fields"
+import { expiredLife, retriedSoon } from "../messages/short-lived"
 import type { Message } from "../messages/status-changes"
 import { audienceObstacle, suppressedMeanwhile } from "../messages/suppressed"
 import type { Outcome, RecipientOutcome } from "../providers/provider"
@@ -10,6 +13,7 @@ import { type SmsProvider, smsSchedule } from "./providers/provider"
 
 export interface SmsChannelParts {
   store: Store
+  secrets: Secrets
   /** Those that projects configured, or the instance's own. */
   provider: SmsProvider
   /** For projects in the sandbox: provider `log`. */
@@ -22,7 +26,8 @@ export interface SmsChannelParts {
  * Hands a text to its provider, once for each attempt. A text gives its permit back with the answer of the provider,
  * before that is on disk, so that services of texts never wait for a commit. The slots of the loop limit both together.
  */
-export function smsChannel({ store, provider, sandbox, concurrency }: SmsChannelParts): Channel {
+export function smsChannel(parts: SmsChannelParts): Channel {
+  const { store, secrets, provider, sandbox, concurrency } = parts
   const permits = new Semaphore(concurrency)
   const held = new Map<string, () => void>()
   const providerOf = (message: Message) => (message.sandbox ? sandbox : provider)
@@ -45,16 +50,22 @@ export function smsChannel({ store, provider, sandbox, concurrency }: SmsChannel
         : undefined
       const [stopped] = excluded ?? (await suppressedMeanwhile(store.read, message))
       if (stopped) return alone(stopped)
+      const [late] = expiredLife(message) ?? []
+      if (late) return alone(late)
+      const { body } = isSealed(content)
+        ? openContent<TextContent>(secrets, id, content)
+        : (content as TextContent)
       const { encoding = "ucs2", from_given } = envelope?.sms ?? {}
-      return providerOf(message).send({
+      const outcome = await providerOf(message).send({
         message_id: id,
         project_id,
         to: [address],
         from: from_given ? sender : null,
-        text: (content as TextContent).body,
+        text: body,
         encoding,
         attempt,
       })
+      return retriedSoon(message, outcome)
     },
   }
 }

@@ -2,8 +2,10 @@ import { and, inArray, isNull, lte, or } from "drizzle-orm"
 import { channelTable } from "../../src/channels"
 import { now, sleep } from "../../src/core/time"
 import type { EmailProvider, OutgoingMail } from "../../src/emails/providers/provider"
+import type { Channels } from "../../src/messages/pipeline"
 import { messages } from "../../src/messages/tables"
 import type { RecipientOutcome } from "../../src/providers/provider"
+import { type OutgoingText, type SmsProvider, textOutcome } from "../../src/sms/providers/provider"
 import type { TestService } from "./service"
 import { engine } from "./store"
 import { WorkLoops, workOf } from "./work-loops"
@@ -34,20 +36,54 @@ export async function deliverAll(
   return handed
 }
 
+/** As `deliverAll`, of texts: each is sent. Resolves with what the provider was handed. */
+export async function deliverTexts({ parts }: TestService, meaning: "sent" | "refused" = "sent") {
+  const handed: OutgoingText[] = []
+  const provider: SmsProvider = {
+    name: "log",
+    schedule: () => undefined,
+    send: async (text) => {
+      handed.push(text)
+      return textOutcome("log", text, { meaning, said: null }, provider.schedule)
+    },
+    close: async () => {},
+  }
+  const sms = { ...parts, provider, sandbox: provider, concurrency: 4 }
+  await runChannels(parts, channelTable(noEmail(parts), { sms }))
+  return handed
+}
+
+const noEmail = (parts: TestService["parts"]) => {
+  const provider: EmailProvider = {
+    name: "mailbox",
+    schedule: () => undefined,
+    send: () => Promise.reject(new Error("only texts are sent here")),
+    close: async () => {},
+  }
+  return { ...parts, provider, sandbox: provider, concurrency: 4 }
+}
+
 /** Runs the queue until every message that is due is settled, or until `isOver`, by this provider. */
-export async function deliverBy(
+export const deliverBy = (
   parts: TestService["parts"],
   provider: EmailProvider,
+  isOver?: () => Promise<boolean>,
+) =>
+  runChannels(
+    parts,
+    channelTable({ ...parts, provider, sandbox: provider, concurrency: 4 }),
+    isOver,
+  )
+
+async function runChannels(
+  parts: TestService["parts"],
+  channels: Channels,
   isOver: () => Promise<boolean> = async () => !(await isAnyOpen(parts)),
 ) {
   const { store } = parts
   const loop = new WorkLoops({
     store,
-    work: workOf(
-      parts,
-      channelTable({ ...parts, provider, sandbox: provider, concurrency: 4 }),
-      parts,
-    ),
+    work: workOf(parts, channels, parts),
     concurrency: 4,
     lease_ms: 30_000,
     alone: engine === "sqlite",

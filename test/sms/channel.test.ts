@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test"
+import { openSecrets } from "../../src/core/secrets"
 import { smsChannel } from "../../src/sms/channel"
 import type { SmsProvider } from "../../src/sms/providers/provider"
 import { stats } from "../../src/sms/stats"
@@ -20,10 +21,11 @@ test("a text that was suppressed before it left names no provider, and nobody wa
   await using office = await postOffice(async () => {
     const [message] = office.attempted
     if (!message) throw new Error("nothing was accepted")
-    const channel = smsChannel({ store, provider, sandbox: provider, concurrency: 1 })
+    const channel = smsChannel({ ...parts, provider, sandbox: provider, concurrency: 1 })
     return channel.deliver(message, { body: "Ding" })
   })
   const { store } = office
+  const parts = { store, secrets: openSecrets({ data_dir: office.folder, master_key: null }) }
   const owner = await addProject(store)
   const recipient = { email: ANN, name: null, kind: "to", status: "queued" } as const
   const recipients = [{ ...recipient, status_reason: null }]
