@@ -103,6 +103,7 @@ export async function compose(
   const link_base = () => ground.public_url() ?? ""
   const { data_dir, sign_up } = settings
   const traffic = new RecentTraffic()
+  const cursors = new Cursors(secrets)
   const alone = settings.database_url === null
   const node = workNode({ store, alone, data_dir, isAsked: () => traffic.isRecent() })
   const pauses = queuePauses(store)
@@ -137,12 +138,12 @@ export async function compose(
     webhooks: hooks.parts,
     intake: new SendBatcher(store),
     limits: new RateLimits(store.isAlone ? undefined : store),
-    cursors: new Cursors(secrets),
+    cursors,
     backups,
     inbox_tokens: new InboxTokens({ store, secrets, base_url }),
     inbox_hub: new InboxHub(store),
     ...sessionParts({ store, secrets, data_dir, sign_up, base_url }),
-    auth: openAuth({ store, secrets, workers, base_url, rules }),
+    auth: openAuth({ store, secrets, workers, cursors, base_url, rules }),
     ...{ sms_rules: texts.rules, push_rules: texts.rules, mail, rules, planners, domains },
     ...{ open_providers, providers, disk, queues: pauses },
     link_rules: { allow_private: settings["webhooks.allow_private"] },

@@ -1,3 +1,4 @@
+import type { Static } from "@sinclair/typebox"
 import { and, eq } from "drizzle-orm"
 import { errors, type JWTPayload } from "jose"
 import { isUuid, newId } from "../core/ids"
@@ -11,8 +12,11 @@ import { prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import type { EndUserRow } from "./end-users"
 import { type AuthEnvironment, environmentNamed } from "./environments"
-import { MOST_NAMED, type OwnOrganization } from "./own-organizations"
+import { activeOf, MOST_NAMED, type OwnOrganization } from "./own-organizations"
+import type { AccessClaims } from "./schemas"
 import { userSessions, users } from "./tables"
+
+export type TokenClaims = Static<typeof AccessClaims>
 
 export type UserSessionRow = typeof userSessions.$inferSelect
 
@@ -44,7 +48,7 @@ export interface TokenSubject {
 export interface UserTokenBearer {
   /** Also where the token or its session is over, so that a page may read so. */
   environment: AuthEnvironment
-  claims: JWTPayload
+  claims: TokenClaims
   /** Undefined where the token or the session is over, and where the user is not active. */
   live: LiveSession | undefined
 }
@@ -91,9 +95,9 @@ export class UserTokens {
     const rules = { issuer: iss, audience: application_id, type: TYPE, claims: BOUND_CLAIMS }
     const verifying = verifyToken(token, key, { ...rules, at: new Date(millis()) })
     const { claims, is_over } = await verifying.then(asLive, asOver)
-    const environment = await environmentNamed(read, application_id, String(claims.env))
+    const environment = await environmentNamed(read, application_id, claims.env)
     if (!environment || environment.application.deleting_at !== null) return refuse()
-    const found = is_over ? undefined : await sessionById(read, String(claims.sid))
+    const found = is_over ? undefined : await sessionById(read, claims.sid)
     const is_live = found && isLive(found, environment) && found.user.id === claims.sub
     return { environment, claims, live: is_live ? found : undefined }
   }
@@ -104,11 +108,12 @@ export class UserTokens {
   }
 }
 
-const asLive = (claims: JWTPayload) => ({ claims, is_over: false })
+/** What our key signed has our form. */
+const asLive = (payload: JWTPayload) => ({ claims: payload as TokenClaims, is_over: false })
 
 /** A token that was right once still tells its environment. */
 const asOver = (error: unknown) =>
-  error instanceof errors.JWTExpired ? { claims: error.payload, is_over: true } : refuse()
+  error instanceof errors.JWTExpired ? { ...asLive(error.payload), is_over: true } : refuse()
 
 /** How long the token that `sign` makes now is valid. Of somebody else who acts as the user: as long as the session. */
 export const secondsOf = ({
@@ -120,8 +125,13 @@ export const secondsOf = ({
     : environment.application.session_duration_minutes * 60
 
 /** Contract 50, section 1, without the issuer. */
-function claimsOf({ environment, user, session, organizations }: TokenSubject): JWTPayload {
-  const [active] = organizations
+function claimsOf({
+  environment,
+  user,
+  session,
+  organizations,
+}: TokenSubject): Omit<TokenClaims, "iss"> {
+  const active = activeOf(organizations)
   const iat = Math.floor(millis() / 1000)
   const { act } = session
   return {
@@ -132,9 +142,9 @@ function claimsOf({ environment, user, session, organizations }: TokenSubject): 
     jti: newId(),
     iat,
     exp: iat + secondsOf({ environment, session }),
-    org_id: active?.id,
-    org_role: active?.role,
-    org_permissions: active?.permissions,
+    org_id: active.id,
+    org_role: active.role,
+    org_permissions: active.permissions,
     orgs: organizations.slice(0, MOST_NAMED).map(({ id, role }) => ({ id, role })),
     orgs_truncated: organizations.length > MOST_NAMED,
     amr: session.amr,

@@ -1,6 +1,7 @@
 import type { Secrets } from "../core/secrets"
 import type { Workers } from "../core/workers"
 import type { SendRules } from "../emails/prepare"
+import type { Cursors } from "../http/page"
 import { Throttle } from "../sign-in/throttle"
 import type { Store } from "../store/store"
 import { UserTokens } from "./access-tokens"
@@ -11,6 +12,7 @@ interface AuthGround {
   store: Store
   secrets: Secrets
   workers: Workers
+  cursors: Cursors
   /** The public address of this instance; asked at each use, since a free port is known late. */
   base_url: () => string
 }

@@ -1,6 +1,9 @@
+import type { Static } from "@sinclair/typebox"
 import { and, asc, eq, sql } from "drizzle-orm"
+import { fieldsOf } from "../lib/record-fields"
 import type { Reader } from "../store/store"
 import type { EndUserRow } from "./end-users"
+import { ActiveOrganization } from "./schemas"
 import { memberships, organizations } from "./tables"
 
 /** As many as an access token names. */
@@ -39,3 +42,12 @@ export const organizationsOf = (
       asc(organizations.id),
     )
     .limit(MOST_NAMED + 1)
+
+/** The first one, in which the session is. */
+export function activeOf([active]: OwnOrganization[]): OwnOrganization {
+  if (!active) throw new Error("every user is a member of the Default organization")
+  return active
+}
+
+export const toActive = (organization: OwnOrganization): Static<typeof ActiveOrganization> =>
+  fieldsOf(ActiveOrganization, organization)

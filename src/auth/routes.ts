@@ -1,5 +1,10 @@
 import type { AnyRoute } from "../http/route"
 import type { AuthParts } from "./auth-parts"
+import { ownUserRoutes } from "./own-user-routes"
+import { userSessionRoutes } from "./user-session-routes"
 
 /** End users of applications: a line for each part of the area. */
-export const authRoutes = (_parts: AuthParts): AnyRoute[] => []
+export const authRoutes = (parts: AuthParts): AnyRoute[] => [
+  ...userSessionRoutes(parts),
+  ...ownUserRoutes(parts),
+]

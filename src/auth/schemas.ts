@@ -112,6 +112,29 @@ export const OtpSent = t.Object(
   { title: "OtpSent" },
 )
 
+const seconds = (what: string) => count(1_795_000_000, `${what}, in Unix seconds.`)
+
+/** What an access token says (contract 50, section 1). */
+export const AccessClaims = t.Object({
+  iss: text("https://belfry.example.com/v1/auth/applications/0199a1c2-…"),
+  sub: id("The user."),
+  aud: id("The application."),
+  env: word(ENVIRONMENT_NAMES),
+  sid: id("The session."),
+  jti: id(),
+  iat: seconds("When the token was made"),
+  exp: seconds("When the token ends"),
+  org_id: id("The active organization."),
+  org_role: text("member"),
+  org_permissions: t.Array(text("invoices:read")),
+  orgs: t.Array(t.Object({ id: id(), role: text("member") })),
+  orgs_truncated: flag(false),
+  amr: t.Array(text("pwd")),
+  auth_time: seconds("When the user proved who they are"),
+  act: t.Optional(t.Object({ sub: text("0199a1c2-…", "Who acts as the user.") })),
+  app_metadata: anything({ role: "editor" }),
+})
+
 export const UserSession = t.Object(
   {
     id: id(),

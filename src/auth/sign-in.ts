@@ -12,14 +12,8 @@ import { endSessions } from "./end-sessions"
 import { type EndUserRow, insertUser, type NewEndUser, toResponse } from "./end-users"
 import type { AuthEnvironment } from "./environments"
 import { linkSubscriber } from "./linked-subscriber"
-import { type OwnOrganization, organizationsOf } from "./own-organizations"
-import {
-  ActiveOrganization,
-  type AuthResultRecord,
-  type SignInAnswer,
-  StartedSession,
-  type Tokens,
-} from "./schemas"
+import { activeOf, type OwnOrganization, organizationsOf, toActive } from "./own-organizations"
+import { type AuthResultRecord, type SignInAnswer, StartedSession, type Tokens } from "./schemas"
 import { userRefreshTokens, userSessions } from "./tables"
 import { emitUser } from "./user-events"
 
@@ -91,7 +85,7 @@ const refuseUnverified = () =>
 async function admitUnverified(tx: Tx, proven: ProvenUser): Promise<AuthResultRecord> {
   const { environment, provider, client } = proven
   const user = await noteActivity(tx, environment, proven.user, { is_new: true })
-  const organization = activeOf(await organizationsIn(tx, proven))
+  const organization = toActive(activeOf(await organizationsIn(tx, proven)))
   const facts = { provider, ip_address: client.ip, organization_id: organization.id }
   await emitUser(tx, environment, user, "user.created", facts)
   const none = { tokens: null, session: null }
@@ -106,7 +100,7 @@ export async function startSignedIn(
 ): Promise<AuthResultRecord> {
   const { environment, provider, client, amr, is_new = false } = proven
   const organizations = await organizationsIn(tx, proven)
-  const organization = activeOf(organizations)
+  const organization = toActive(activeOf(organizations))
   const at = now()
   const seen = { is_new, last_login_at: at, last_organization_id: organization.id }
   const user = await noteActivity(tx, environment, proven.user, seen)
@@ -153,12 +147,6 @@ export const tokensFor = async (
   token_type: "Bearer",
   expires_in: secondsOf(subject),
 })
-
-/** The first one, in which the session is. */
-export function activeOf([active]: OwnOrganization[]): Static<typeof ActiveOrganization> {
-  if (!active) throw new Error("every user is a member of the Default organization")
-  return fieldsOf(ActiveOrganization, active)
-}
 
 /** The organization that is asked for, else the last one, else Default; of those where the user is a member. */
 async function organizationsIn(
