@@ -37,6 +37,7 @@ import { type BackupRouteParts, backupRoutes } from "./operations/backup/backup-
 import { type DoctorRouteParts, doctorRoutes } from "./operations/doctor-routes"
 import { subscriberDataRoutes } from "./operations/subscriber-data-routes"
 import { type ConsoleParts, consoleRoutes } from "./pages/console-routes"
+import { linkRoutes } from "./pages/link-routes"
 import { docsRoutes, pageRoutes } from "./pages/routes"
 import { scriptRoutes } from "./pages/script-routes"
 import { absentPage } from "./pages/small-page"
@@ -170,6 +171,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...pageRoutes(parts),
     ...pageSessionRoutes(parts),
     ...unsubscribeRoutes(parts),
+    ...linkRoutes(parts.auth),
     ...trackingRoutes(parts),
   ]
   return [...routes, ...docsRoutes([...routes, ...pages]), ...pages]

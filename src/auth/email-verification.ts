@@ -6,7 +6,7 @@ import type { AuthParts } from "./auth-parts"
 import { type EndUserRow, emailKeyOf, findForUpdate, setUser } from "./end-users"
 import type { AuthEnvironment } from "./environments"
 import { countSend } from "./guesses"
-import { LINKS, linksAmong, prepareLink } from "./mailed-links"
+import { expiredLink, LINKS, linksAmong, prepareLink } from "./mailed-links"
 import { requireOwnCode } from "./proof"
 import { requireRedirect } from "./redirects"
 import { userLinks } from "./tables"
@@ -55,14 +55,11 @@ export const confirmByToken = (
 ): Promise<EndUserRow> =>
   store.tx(async (tx) => {
     const link = await takeLink(tx, userLinks, token, linksAmong(environment, "verify_email"))
-    if (!link?.user_id) return expired()
+    if (!link?.user_id) return expiredLink()
     const user = await findForUpdate(tx, environment.project_id, link.user_id)
-    if (user.email_key !== emailKeyOf(link.email)) return expired()
+    if (user.email_key !== emailKeyOf(link.email)) return expiredLink()
     return verifyEmail(tx, environment, user, { ip_address: ip })
   })
-
-const expired = () =>
-  fail("otp_expired", "This link has expired or was used already. Ask for a new one.")
 
 /** By the code of the mail, for its own user. Throws 422 `invalid_otp`, `otp_expired`, 400 `otp_max_attempts`. */
 export async function confirmByCode(

@@ -1,4 +1,5 @@
 import { and, eq, inArray } from "drizzle-orm"
+import { fail } from "../core/errors"
 import { issueLink } from "../sign-in/links"
 import { newToken, type TokenKind } from "../sign-in/tokens"
 import type { Tx } from "../store/store"
@@ -64,3 +65,6 @@ export const linksAmong = ({ id, project_id }: AuthEnvironment, ...kinds: LinkKi
     eq(userLinks.environment_id, id),
     inArray(userLinks.kind, kinds),
   )
+
+export const expiredLink = () =>
+  fail("otp_expired", "This link has expired or was used already. Ask for a new one.")

@@ -7,7 +7,7 @@ import { endSessions } from "./end-sessions"
 import { byEmail, type EndUserRow, emailKeyOf, findForUpdate } from "./end-users"
 import { type AuthEnvironment, environmentById } from "./environments"
 import { countForgot } from "./guesses"
-import { linksAmong, prepareLink } from "./mailed-links"
+import { expiredLink, linksAmong, prepareLink } from "./mailed-links"
 import { requireMethod } from "./methods"
 import { prepareNotice } from "./notices"
 import { hashNext, setPassword } from "./own-password"
@@ -100,13 +100,13 @@ export async function resetPassword(
 ): Promise<void> {
   const { store } = parts
   const owner = await ownerOfReset(store.read, environment, token)
-  if (!owner) return expired()
+  if (!owner) return expiredLink()
   const password_hash = await hashNext(store.read, environment, owner, new_password)
   const notice = await prepareNotice(parts, environment, owner, changed(client))
   await store.tx(async (tx) => {
-    if (!(await takeLink(tx, userLinks, token, resetsOf(environment)))) expired()
+    if (!(await takeLink(tx, userLinks, token, resetsOf(environment)))) expiredLink()
     const user = await findForUpdate(tx, environment.project_id, owner.id)
-    if (user.status !== "active" || user.email_key !== owner.email_key) expired()
+    if (user.status !== "active" || user.email_key !== owner.email_key) expiredLink()
     await setPassword(tx, environment, user, password_hash)
     const facts = { ip_address: client.ip, reason: "password_reset" }
     await emitUser(tx, environment, user, "user.password_changed", facts)
@@ -116,9 +116,6 @@ export async function resetPassword(
 }
 
 const changed = (client: UserClient) => ({ type: "password_changed" as const, client })
-
-const expired = () =>
-  fail("otp_expired", "This link has expired or was used already. Ask for a new one.")
 
 /**
  * With the present password: sets a new one and ends the user's other sessions. Throws 422

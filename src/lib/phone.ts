@@ -4,7 +4,7 @@ const PHONE = /^\+[1-9]\d{6,14}$/
 /** Whether the text is a phone number of E.164, as people and programs give it to us. */
 export const isPhone = (text: string): boolean => PHONE.test(text)
 
-const NOT_A_PHONE = "The value must be a phone number of E.164, such as +4915112345678."
+export const NOT_A_PHONE = "The value must be a phone number of E.164, such as +4915112345678."
 
 /** Takes problems with fields. */
 interface ProblemList {

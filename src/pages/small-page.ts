@@ -105,7 +105,8 @@ interface Field {
   is_code?: boolean
 }
 
-function fieldMarkup({ name, label, type = "text", ...rest }: Field): Markup {
+/** A labelled field of a form. */
+export function fieldMarkup({ name, label, type = "text", ...rest }: Field): Markup {
   const { autocomplete, value = "", hint, optional = false, is_code = false } = rest
   const more = [
     ...(hint ? [`aria-describedby="${name}-hint"`] : []),
