@@ -92,6 +92,7 @@ const without_command = `
 DELETE /session
 DELETE /v1/subscriber-inbox/{inbox_id}
 GET /
+GET /a/{token}
 GET /assets/{name}
 GET /device
 GET /docs
@@ -129,6 +130,7 @@ GET /v1/subscriber-inbox/unread-count
 GET /v1/subscriber-inbox/{inbox_id}
 PATCH /v1/subscriber-inbox/{inbox_id}
 PATCH /v1/subscribers/{subscriber_id}/preferences
+POST /a/{token}
 POST /device
 POST /invitation/{token}
 POST /p/{token}

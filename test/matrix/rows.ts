@@ -225,6 +225,8 @@ export const ROWS: Record<string, Row> = {
   "POST /u/{token}": plain,
   "GET /p/{token}": plain,
   "POST /p/{token}": plain,
+  "GET /a/{token}": plain,
+  "POST /a/{token}": plain,
   "GET /v1/templates": plain,
   "POST /v1/templates": with_({ name: "new", html: "<p>{{a}}</p>" }),
   "GET /v1/templates/{template_id}": plain,
