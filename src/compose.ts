@@ -115,7 +115,8 @@ export async function compose(
   const inbound = { ...ground, link_base, ...inboundParts(ground, domains), rules }
   const backups = openBackups({ settings, secrets })
   const own = { store, secrets, backups, blobs, inbound_blobs, domains, rules, planners }
-  const work = { ...own, open_providers, inbound }
+  const auth = openAuth({ store, secrets, workers, cursors, base_url, rules })
+  const work = { ...own, auth, open_providers, inbound }
   const handlers = jobHandlers(work, { mail, link_base })
   pauses.add(Object.keys(handlers))
   const isPaused = () => pauses.holdOf(WEBHOOKS) !== undefined
@@ -143,7 +144,7 @@ export async function compose(
     inbox_tokens: new InboxTokens({ store, secrets, base_url }),
     inbox_hub: new InboxHub(store),
     ...sessionParts({ store, secrets, data_dir, sign_up, base_url }),
-    auth: openAuth({ store, secrets, workers, cursors, base_url, rules }),
+    auth,
     ...{ sms_rules: texts.rules, push_rules: texts.rules, mail, rules, planners, domains },
     ...{ open_providers, providers, disk, queues: pauses },
     link_rules: { allow_private: settings["webhooks.allow_private"] },

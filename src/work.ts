@@ -1,3 +1,6 @@
+import type { AuthParts } from "./auth/auth-parts"
+import { newDeviceSeen } from "./auth/new-device"
+import { mailNewDevice } from "./auth/new-device-mail"
 import { removeDeleted, usersDeleted } from "./auth/removed-users"
 import { chooseByNumber, numberChoice } from "./consents/number-choice"
 import type { Blobs } from "./core/blobs"
@@ -79,6 +82,7 @@ import { resend, webhookResend } from "./webhooks/resend"
 import { notifyAdmins, webhookWarning } from "./webhooks/status"
 
 interface JobParts extends PurgeParts, ErasureParts {
+  auth: AuthParts
   backups: Backups
   inbound_blobs: Blobs
   open_providers: OpenProviders
@@ -131,6 +135,7 @@ export const jobHandlers = (
   ...bind(inboundProcess, processInbound(parts.inbound)),
   ...bind(topicRemoved, removeMembers(store)),
   ...bind(usersDeleted, removeDeleted(store)),
+  ...bind(newDeviceSeen, mailNewDevice(parts.auth)),
   ...bind(inboxMarked, markRest(store)),
   ...bind(inboxRemoved, removeInbox(store, namedByMessages)),
   ...bind(fanOutStart, start({ store, planners })),

@@ -7,6 +7,7 @@ import type { EndUserRow } from "./end-users"
 import type { MailType } from "./environment-settings"
 import type { AuthEnvironment } from "./environments"
 import type { UserClient } from "./sign-in"
+import { deviceOf } from "./user-devices"
 
 export interface Notice {
   accept(tx: Tx): Promise<void>
@@ -23,7 +24,8 @@ export async function prepareNotice(
   { type, client, new_email }: { type: MailType; client: UserClient; new_email?: string },
 ): Promise<Notice> {
   if (!email) return SILENCE
-  const variables = { ip: client.ip, time: now(), new_email }
+  const device = deviceOf(client.user_agent)
+  const variables = { device, ip: client.ip, time: now(), new_email }
   const to = { email, name, locale }
   const letter = await unlessRefused(mail.prepare(environment, { type, to, variables }))
   if (!letter) return SILENCE

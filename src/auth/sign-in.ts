@@ -12,6 +12,7 @@ import { endSessions } from "./end-sessions"
 import { type EndUserRow, insertUser, type NewEndUser, toResponse } from "./end-users"
 import type { AuthEnvironment } from "./environments"
 import { linkSubscriber } from "./linked-subscriber"
+import { tellOfNewDevice } from "./new-device"
 import { activeOf, type OwnOrganization, organizationsOf, toActive } from "./own-organizations"
 import { type AuthResultRecord, type SignInAnswer, StartedSession, type Tokens } from "./schemas"
 import { userRefreshTokens, userSessions } from "./tables"
@@ -113,6 +114,7 @@ export async function startSignedIn(
   const facts = { provider, ip_address: client.ip, session_id: session.id }
   const type = is_new ? "user.created" : "user.login"
   await emitUser(tx, environment, user, type, { ...facts, organization_id: organization.id })
+  await tellOfNewDevice(tx, session)
   const subject = { environment, user, session, organizations }
   return {
     user: toResponse(user),

@@ -3,7 +3,6 @@ import { ApiError, fail } from "../core/errors"
 import { currentPeriod } from "../core/time"
 import { emitAll } from "../events/emit"
 import type { Caller } from "../identity/caller"
-import { mailClientOf } from "../lib/mail-client"
 import { fieldsOf } from "../lib/record-fields"
 import * as personSessions from "../sign-in/person-sessions"
 import { hashOfToken } from "../sign-in/tokens"
@@ -19,6 +18,7 @@ import { activeOf, type OwnOrganization, organizationsOf, toActive } from "./own
 import { StartedSession, UserSession } from "./schemas"
 import { sessionOwner, tokensFor } from "./sign-in"
 import { userRefreshTokens, userSessions, users } from "./tables"
+import { deviceOf } from "./user-devices"
 import { emitUser } from "./user-events"
 
 interface WantedRefresh {
@@ -199,19 +199,6 @@ export const toListed = (row: UserSessionRow, current_id: string | null) =>
     current: row.id === current_id,
     device: deviceOf(row.user_agent),
   })
-
-/** In words, such as `Firefox on Linux`; null where a program says nothing of itself. */
-export function deviceOf(user_agent: string | null): string | null {
-  if (!user_agent) return null
-  const { os } = mailClientOf(user_agent)
-  return os ? `${familyOf(user_agent)} on ${os}` : familyOf(user_agent)
-}
-
-const LONGEST_FAMILY = 60
-
-/** A browser without its version, or the first word that another program says of itself. */
-export const familyOf = (user_agent: string): string =>
-  mailClientOf(user_agent).client ?? (user_agent.split(/[/ ]/)[0] ?? "").slice(0, LONGEST_FAMILY)
 
 /** The claims of a token of this project, or of the only application that the caller may ask for; undefined for every other text. */
 export async function introspect({ tokens }: AuthParts, caller: Caller, token: string) {

@@ -46,6 +46,17 @@ export function subscriberOf(address: string): string {
   return `${network.join(":")}::/64`
 }
 
+/** The neighbourhood of an address, in which people move without leaving home: the /24, or the /48 of IPv6. */
+export function networkOf(address: string): string {
+  if (!isAddress(address)) return address
+  const own = ipaddr.process(address)
+  if (own instanceof ipaddr.IPv4) return `${own.octets.slice(0, 3).join(".")}.0/24`
+  return `${own.parts
+    .slice(0, 3)
+    .map((part) => part.toString(16))
+    .join(":")}::/48`
+}
+
 /** The address as a text of its bytes: four of IPv4, also where it is mapped, sixteen of IPv6. */
 export const addressBytes = (address: string): string =>
   String.fromCharCode(...ipaddr.process(address).toByteArray())
