@@ -47,6 +47,7 @@ export async function postOffice(...script: Scripted[]) {
     rules,
     open_providers,
     planners: {},
+    auth: {} as never, // nobody signs in
   }
   const work = workOf(own, channels, {
     mail: { send: async () => undefined },
