@@ -441,6 +441,7 @@ const NOT_DECLARED: Record<string, string> = {
   "src/fan-out/publishing.ts": "the fan-out makes, moves and ends publishes",
   "src/identity/sessions.ts": "a session is of a person, and of no project",
   "src/messages/scheduled.ts": "a view of messages that wait",
+  "src/auth/user-list.ts": "owned by an environment, and filtered along memberships",
   "src/subscribers/subscriber-list.ts":
     "search by postings, several ways to name one, merges and events",
 }

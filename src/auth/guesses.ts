@@ -75,6 +75,13 @@ export async function forgiveLogin(
   await throttle.refund(tx, of(BUCKETS.login_network, environment, subscriberOf(ip)))
 }
 
+/** Whether the user's address takes no password now. */
+export const isLockedOut = (
+  { throttle }: GuessParts,
+  environment: AuthEnvironment,
+  { email }: Pick<EndUserRow, "email">,
+): Promise<boolean> => throttle.isFull(of(BUCKETS.login, environment, emailKeyOf(email ?? "")))
+
 /** The user's address takes passwords again. */
 export const liftLockout = (
   tx: Tx,

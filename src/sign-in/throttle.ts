@@ -49,12 +49,22 @@ export class Throttle {
 
   /** As `consume`, but counts nothing. */
   async peek(...attempts: CountedAttempt[]): Promise<void> {
-    const counts = this.#counts
-    for (const [bucket, subject] of attempts) {
-      const own = eq(counts.subject, this.#key(bucket, subject))
-      const [row] = await this.#store.read.select().from(counts).where(own)
-      if (row && row.used >= bucket.size && !isPast(row.ends_at)) refuse(bucket, row.ends_at)
+    for (const attempt of attempts) {
+      const ends_at = await this.#fullUntil(attempt)
+      if (ends_at !== undefined) refuse(attempt[0], ends_at)
     }
+  }
+
+  /** Whether the next attempt would be refused. */
+  async isFull(attempt: CountedAttempt): Promise<boolean> {
+    return (await this.#fullUntil(attempt)) !== undefined
+  }
+
+  async #fullUntil([bucket, subject]: CountedAttempt): Promise<string | undefined> {
+    const counts = this.#counts
+    const own = eq(counts.subject, this.#key(bucket, subject))
+    const [row] = await this.#store.read.select().from(counts).where(own)
+    return row && row.used >= bucket.size && !isPast(row.ends_at) ? row.ends_at : undefined
   }
 
   /** What was tried turned out to be right: it was no guessing. */
