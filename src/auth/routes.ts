@@ -1,5 +1,6 @@
 import type { AnyRoute } from "../http/route"
 import type { AuthParts } from "./auth-parts"
+import { endUserRoutes } from "./end-user-routes"
 import { ownUserRoutes } from "./own-user-routes"
 import { userSessionRoutes } from "./user-session-routes"
 
@@ -7,4 +8,5 @@ import { userSessionRoutes } from "./user-session-routes"
 export const authRoutes = (parts: AuthParts): AnyRoute[] => [
   ...userSessionRoutes(parts),
   ...ownUserRoutes(parts),
+  ...endUserRoutes(parts),
 ]
