@@ -1,5 +1,6 @@
 import type { AppParts } from "./app"
 import { openAuth } from "./auth/auth-parts"
+import { AppCredentials } from "./auth/credentials"
 import { channelTable, KITS, PROVIDERS, PUBLISH_KITS } from "./channels"
 import { composePush, composeSms, openProviders, type ProviderGround } from "./compose-providers"
 import { unsubscribeLinksAt } from "./consents/unsubscribe-links"
@@ -114,6 +115,7 @@ export async function compose(
   const { channels, planners } = wireChannels(email, texts, pushes)
   const inbound = { ...ground, link_base, ...inboundParts(ground, domains), rules }
   const backups = openBackups({ settings, secrets })
+  const auth = openAuth({ store, secrets, workers, cursors, base_url, rules })
   const own = { store, secrets, backups, blobs, inbound_blobs, domains, rules, planners }
   const auth = openAuth({ store, secrets, workers, cursors, base_url, rules })
   const work = { ...own, auth, open_providers, inbound }
@@ -142,6 +144,7 @@ export async function compose(
     cursors,
     backups,
     inbox_tokens: new InboxTokens({ store, secrets, base_url }),
+    applications: new AppCredentials(auth),
     inbox_hub: new InboxHub(store),
     ...sessionParts({ store, secrets, data_dir, sign_up, base_url }),
     auth,

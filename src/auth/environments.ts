@@ -1,7 +1,7 @@
 import { and, eq, isNull } from "drizzle-orm"
 import { ApiError, fail } from "../core/errors"
 import { isUuid } from "../core/ids"
-import type { AllowedOrigins, Caller } from "../identity/caller"
+import { type AllowedOrigins, type Caller, confinedTo } from "../identity/caller"
 import { cached } from "../store/cached"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
@@ -30,8 +30,8 @@ export interface AskedEnvironment {
 
 /**
  * The environment that a request is for (contract 50, section 1): its credential decides, else what the request says,
- * else `live` of the project's only application. Throws 400 `environment_required` for a legacy key, 404 for an
- * application of another project, 422 where there are several to choose from.
+ * else `live` of the project's only application. Throws 404 for an application of another project, 422
+ * where there are several to choose from.
  */
 export async function environmentOf(
   db: Reader,
@@ -39,18 +39,13 @@ export async function environmentOf(
   asked: AskedEnvironment = {},
 ): Promise<AuthEnvironment> {
   const { project_id, application } = caller
+  const confined = confinedTo(caller)
+  if (confined && asked.application_id && asked.application_id !== confined) return noEnvironment()
   const id = application?.id ?? asked.application_id ?? (await onlyApplication(db, project_id))
-  const bound = application?.environment
-  if (caller.kind === "app" && !bound) return refuseLegacy()
-  const name = bound ?? asked.environment ?? request.headers.get("x-environment") ?? "live"
+  const name =
+    application?.environment ?? asked.environment ?? request.headers.get("x-environment") ?? "live"
   return findEnvironment(db, project_id, id, name)
 }
-
-const refuseLegacy = () =>
-  fail(
-    "environment_required",
-    "This key names no environment. Use a key that begins with svca_live_pub_ or svca_test_pub_.",
-  )
 
 /** Throws 404 `not_found`. */
 export async function findEnvironment(

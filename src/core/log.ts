@@ -82,7 +82,7 @@ const secretName = new RegExp(`(${secret_words.join("|")})s?$`, "i")
 
 const secretValues: readonly [RegExp, string][] = [
   [/\b(svc_(?:live|test)_)[A-Za-z0-9_-]+/g, `$1${MASK}`],
-  [/\b(svca_(?:sec|pub)_)[A-Za-z0-9_-]+/g, `$1${MASK}`],
+  [/\b(svca_(?:sec|(?:live_|test_)?pub)_)[A-Za-z0-9_-]+/g, `$1${MASK}`],
   [/\b(whsec_)[A-Za-z0-9+/=_-]+/g, `$1${MASK}`],
   [/\b(belfry_[a-z]+_)[A-Za-z0-9_-]{20,}/g, `$1${MASK}`],
   [/\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g, MASK],

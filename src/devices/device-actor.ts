@@ -11,19 +11,24 @@ export interface DeviceActor {
   project_id: string
   /** Of what it registers, as rows keep it. */
   scope: string
-  /** Keys and people act for any user, and reach the devices of every scope. */
-  is_server: boolean
-  /** The user that the credential names, if it names one. */
+  /**
+   * The devices that it may change: keys and people those of every scope, apps those of their own, and a person in an
+   * app those of nobody else.
+   */
+  reach: "project" | "scope" | "user"
+  /** Of reach `user`: the one that the credential names. */
   user_id: string | null
 }
 
 /** A subscriber stays until the transaction ends, so that no device of theirs comes after an erasure. */
 export async function actorOf(tx: Tx, caller: Caller): Promise<DeviceActor> {
-  const { project_id, subscriber_id } = caller
+  const { kind, project_id, subscriber_id, end_user } = caller
   const scope = storedScope(scopeOf(caller))
-  if (subscriber_id === null) return { project_id, scope, is_server: true, user_id: null }
+  if (end_user) return { project_id, scope, reach: "user", user_id: end_user.id }
+  const reach = kind === "app" ? "scope" : "project"
+  if (subscriber_id === null) return { project_id, scope, reach, user_id: null }
   const theirs = and(ofProject(project_id), eq(subscribers.id, subscriber_id))
   const { external_id } = subscribers
   const [row] = await forKeyShare(tx.select({ external_id }).from(subscribers).where(theirs))
-  return { project_id, scope, is_server: false, user_id: (row ?? noSubscriber()).external_id }
+  return { project_id, scope, reach: "user", user_id: (row ?? noSubscriber()).external_id }
 }

@@ -3,7 +3,7 @@ import type { Static } from "@sinclair/typebox"
 import { addressFor, destinationOf, isAllowed, NetError } from "../core/destination"
 import { invalid, type Problems } from "../core/errors"
 import { checkMetadata } from "../http/field-schemas"
-import type { Caller } from "../identity/caller"
+import { type Caller, isBrowserCaller } from "../identity/caller"
 import { reservedProblem } from "../lib/reserved-names"
 import type * as schemas from "./schemas"
 import type { DeviceRow, Platform, PushProvider, SubscriptionKeys } from "./tables"
@@ -62,7 +62,7 @@ export function readDevice(
 
 /** A key has to say whose device it registers. Throws 422. */
 export function requireUser({ kind }: Pick<Caller, "kind">, { user_id }: NewDevice): void {
-  if (kind === "subscriber" || user_id !== undefined) return
+  if (isBrowserCaller(kind) || user_id !== undefined) return
   throw invalid("user_id", "required", "The field is required.")
 }
 

@@ -40,12 +40,12 @@ export const register = (tx: Tx, actor: DeviceActor, given: NewDevice) =>
 
 async function save(tx: Tx, actor: DeviceActor, given: NewDevice) {
   const { device_id } = given
-  const user_id = actor.is_server ? (given.user_id ?? null) : actor.user_id
   const { named, holder } = await sameIn(tx, actor, { device_id, token_hash: hashOf(given) })
-  if (holder && holder !== named) refuseOther(holder, user_id)
-  // A subscriber proves by the token that a device of another one is theirs by now.
-  if (named && holder !== named && !actor.is_server) refuseOther(named, user_id)
   const before = named ?? holder
+  const user_id = userOf(actor, given, before)
+  if (holder && holder !== named) refuseOther(holder, user_id)
+  // A person proves by the token that a device of another one is theirs by now.
+  if (named && holder !== named && actor.reach !== "project") refuseOther(named, user_id)
   const kept = before ?? newRow(actor, given)
   const row = { ...registered(kept, given), user_id, device_id: device_id ?? kept.device_id }
   if (holder && holder !== before) await removeDevices(tx, [holder])
@@ -57,6 +57,16 @@ async function save(tx: Tx, actor: DeviceActor, given: NewDevice) {
   } else if (!(await replace(tx, { before, row, has_token: holder !== undefined })))
     return undefined
   return { row, is_new: device_id === undefined ? !before : !named }
+}
+
+/** An app that names no user says nothing of them: a device that is known stays theirs. */
+function userOf(
+  { reach, user_id }: DeviceActor,
+  given: NewDevice,
+  before: DeviceRow | undefined,
+): string | null {
+  if (reach === "user") return user_id
+  return given.user_id ?? (reach === "scope" ? before?.user_id : undefined) ?? null
 }
 
 interface ReplacedDevice {
@@ -136,13 +146,14 @@ const hashOf = ({ provider, token }: Pick<DeviceToken, "provider" | "token">): s
 
 /** The device that an actor may change, held until the transaction ends. Throws 404, and 409 where the name is not unique. */
 async function hold(tx: Tx, actor: DeviceActor, name: string): Promise<DeviceRow> {
-  const { project_id, scope, is_server, user_id } = actor
-  const found = is_server
-    ? await findDevice(tx, project_id, name)
-    : (await lookupNamed(tx, project_id, name)).find((row) => row.scope === scope)
+  const { project_id, scope, reach, user_id } = actor
+  const found =
+    reach === "project"
+      ? await findDevice(tx, project_id, name)
+      : (await lookupNamed(tx, project_id, name)).find((row) => row.scope === scope)
   const ours = eq(devices.project_id, project_id)
   const row = found && (await rowForUpdate(tx, devices, found.id, ours))
-  const is_theirs = is_server || row?.user_id === null || row?.user_id === user_id
+  const is_theirs = reach !== "user" || row?.user_id === null || row?.user_id === user_id
   return row && is_theirs ? row : noDevice()
 }
 

@@ -33,6 +33,7 @@ const ONE = `${ALL}/{device_id}` as const
 const appRow = <const Path extends string>(method: Method, path: Path) => ({
   ...projectRow(method, path, "push:write"),
   callers: ["app", "key", "console", "user", "subscriber"] as AnyRoute["callers"],
+  any_environment: true as const,
 })
 
 export const deviceRoutes = (parts: DeviceParts): AnyRoute[] => [
@@ -56,7 +57,7 @@ const registerRoute = (parts: DeviceParts): AnyRoute =>
     status: [201, 200],
     summary: "Register a device",
     description:
-      "An app calls it at each start. 200 means that the scope knew the `device_id`; fields that are absent stay as they are. A token that another device of the same user or of nobody had replaces that device. The credential decides the scope and, of a subscriber, the user.",
+      "An app calls it at each start. 200 means that the scope knew the `device_id`; fields that are absent stay as they are. A token that another device of the same user or of nobody had replaces that device. The credential decides the scope, and of a subscriber or an end user also the user.",
     body: schemas.DeviceInput,
     example: EXAMPLE,
     read: readDevice,
@@ -173,7 +174,7 @@ const changeRoutes = (parts: DeviceParts): AnyRoute[] => [
   route({
     ...appRow("DELETE", ONE),
     summary: "Remove a device",
-    description: `${NAMED} A subscriber names it by its \`device_id\` alone. What waits for it fails.`,
+    description: `${NAMED} An app names it by its \`device_id\` alone. What waits for it fails.`,
     response: Deleted,
     errors: ["device_not_found", "conflict"],
     handle: async ({ caller, params }) => {

@@ -1,20 +1,16 @@
+import type { Caller } from "../identity/caller"
+
 /** The part of a project that a device belongs to. It follows from the credential alone (contract 40, section 2). */
 export type DeviceScope =
   | { type: "project" }
   | { type: "application"; application_id: string }
   | { type: "environment"; application_id: string; environment: "live" | "test" }
 
-/** What a credential binds. Those of an application name it; its old public key names no environment. */
-interface BoundCredential {
-  kind: string
-  application_id?: string
-  environment?: "live" | "test"
-}
-
-/** The scope of what a credential registers. */
-export function scopeOf({ application_id, environment }: BoundCredential): DeviceScope {
-  if (application_id === undefined) return { type: "project" }
-  if (environment === undefined) return { type: "application", application_id }
+/** The scope of what a caller registers. A legacy key names no environment. */
+export function scopeOf({ kind, application }: Pick<Caller, "kind" | "application">): DeviceScope {
+  if (application === null || (kind !== "app" && kind !== "user")) return { type: "project" }
+  const { id: application_id, environment } = application
+  if (environment === null) return { type: "application", application_id }
   return { type: "environment", application_id, environment }
 }
 

@@ -1,10 +1,10 @@
 import { fail } from "../core/errors"
-import type { Caller } from "../identity/caller"
+import { type Caller, confinedTo, isBrowserCaller } from "../identity/caller"
 import type { NamedScope } from "../identity/console-caller"
 import { reaches } from "../identity/scopes"
 import type { AccountRole } from "../identity/tables"
 import { isForBrowsers } from "./cors"
-import type { AnyRoute } from "./route"
+import type { AnyRoute, CallerKind } from "./route"
 
 type Rule = (caller: Caller) => boolean
 
@@ -47,15 +47,19 @@ export function mayStayOutside(scope: string, caller: Caller, project_id: string
   return wanted.includes("role:operator") && caller.operator && project_id === null
 }
 
-type RouteGate = Pick<AnyRoute, "scope" | "console_scope" | "callers" | "self">
+type RouteGate = Pick<AnyRoute, "scope" | "console_scope" | "callers" | "self"> &
+  Partial<Pick<AnyRoute, "path" | "any_environment">>
 
-/** Throws 403 `forbidden` with the scope or the role that is missing. */
+/** Throws 403 `forbidden` with the scope or the role that is missing, and 400 where a legacy key is not enough. */
 export function authorize(caller: Caller, gate: RouteGate, params: Params) {
-  const { scope, console_scope, callers, self } = gate
+  const { scope, console_scope, callers, self, path = "" } = gate
   const wanted = (caller.kind === "console" ? (console_scope ?? scope) : scope).split("|")
-  if (caller.kind === "subscriber" && callers.includes("subscriber")) return
-  if (caller.kind === "subscriber") return refuseSubscriber(wanted, callers)
-  if (isForBrowsers({ callers }) && !callers.includes(caller.kind)) return refuseOthers()
+  if (isBrowserCaller(caller.kind) && callers.includes(caller.kind)) {
+    return requireEnvironment(caller, gate)
+  }
+  if (isForBrowsers({ callers }) && !callers.includes(caller.kind)) return refuseOthers(callers)
+  if (isBrowserCaller(caller.kind)) return refuseBrowsers(caller.kind, wanted, callers)
+  if (confinedTo(caller) && !path.startsWith(AREA_OF_SECRETS)) return refuseConfined(wanted)
   if (caller.kind === "console" && callers.includes("console")) {
     if (wanted.some((one) => consoleHas(caller, one))) return
     if (self && caller.user_id === params[self] && caller.account_role) return
@@ -71,6 +75,21 @@ export function authorize(caller: Caller, gate: RouteGate, params: Params) {
   return refuseScope(wanted, true)
 }
 
+/** What the secret of an application reaches. */
+export const AREA_OF_SECRETS = "/v1/auth/"
+
+function refuseConfined(wanted: string[]): never {
+  const text = "The secret of an application reaches its end users alone. Use an API key."
+  return fail("forbidden", text, { required_scope: wanted[0] })
+}
+
+function requireEnvironment({ kind, application }: Caller, { any_environment }: RouteGate): void {
+  if (kind !== "app" || application?.environment || any_environment) return
+  const text =
+    "This key names no environment. Use a key that begins with svca_live_pub_ or svca_test_pub_."
+  fail("environment_required", text)
+}
+
 /** No scope helps here, so the answer names people, and the role they need. */
 function refuseKey(wanted: string[]): never {
   const text =
@@ -79,19 +98,39 @@ function refuseKey(wanted: string[]): never {
 }
 
 /** Where no scope is needed (`-`), the answer names a kind of caller that the route has. */
-function refuseSubscriber(wanted: string[], callers: AnyRoute["callers"]): never {
+function refuseBrowsers(kind: CallerKind, wanted: string[], callers: CallerKind[]): never {
   const forKeys = callers.includes("key")
-  const remedy = forKeys ? "Call it with an API key." : "Sign in, and send the access token."
+  const remedy = forKeys ? CREDENTIAL.key : CREDENTIAL.console
   const scope = wanted.find((one) => !isRole(one))
   const role = scope === "-" && forKeys ? "key" : roleOf(wanted)
   const details = scope && scope !== "-" ? { required_scope: scope } : { required_role: role }
-  return fail("forbidden", `This route is not for subscribers. ${remedy}`, details)
+  return fail("forbidden", `This route is not for ${PLURAL[kind]}. ${remedy}`, details)
 }
 
-const refuseOthers = (): never =>
-  fail("forbidden", "This route is for subscribers. Send the token of a subscriber.", {
-    required_role: "subscriber",
-  })
+/** The first of its callers is the one that a route is for. */
+function refuseOthers(callers: CallerKind[]): never {
+  const [first = "none", ...others] = callers
+  const text = `This route is for ${[first, ...others].map((kind) => PLURAL[kind]).join(" and ")}.`
+  return fail("forbidden", `${text} ${CREDENTIAL[first]}`, { required_role: first })
+}
+
+const PLURAL: Record<CallerKind, string> = {
+  key: "API keys",
+  console: "people of the console",
+  app: "applications",
+  user: "end users",
+  subscriber: "subscribers",
+  none: "everybody",
+}
+
+const CREDENTIAL: Record<CallerKind, string> = {
+  key: "Call it with an API key.",
+  console: "Sign in, and send the access token.",
+  app: "Send a public key of the application in X-Application-Key.",
+  user: "Send the access token of an end user.",
+  subscriber: "Send the token of a subscriber.",
+  none: "",
+}
 
 const roleOf = (wanted: string[]): string => wanted.find(isRole)?.replace(/^role:/, "") ?? "console"
 

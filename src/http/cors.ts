@@ -1,20 +1,17 @@
 import { fail } from "../core/errors"
-import type { AllowedOrigins } from "../identity/caller"
+import { type AllowedOrigins, isBrowserCaller } from "../identity/caller"
 import { isWithin } from "../lib/ip-ranges"
 import type { HeaderFields } from "./envelope"
-import type { AnyRoute, CallerKind } from "./route"
-
-/** Callers that are programs in a browser. Pages of other origins are answered for them alone. */
-const BROWSER_CALLERS: readonly CallerKind[] = ["app", "user", "subscriber"]
+import type { AnyRoute } from "./route"
 
 export const isForBrowsers = ({ callers }: Pick<AnyRoute, "callers">): boolean =>
-  callers.some((kind) => BROWSER_CALLERS.includes(kind))
+  callers.some(isBrowserCaller)
 
 /** Throws 403 `forbidden` for a page of an origin that may not speak for the caller. */
 export function requireOrigin({ headers }: Request, allowed: AllowedOrigins | null): void {
   const origin = headers.get("origin")
   if (origin === null || allowed === null || isAllowed(origin, allowed)) return
-  const message = `Pages of the origin ${origin} may not use this token. Add the origin to the setting allowed_origins.`
+  const message = `Pages of the origin ${origin} may not use this credential. Add the origin to allowed_origins: of the project for subscribers, of the application for its users.`
   fail("forbidden", message, { reason: "origin_not_allowed" })
 }
 

@@ -64,6 +64,9 @@ function credentialOf({ callers }: AnyRoute): ExampleRequest["credential"] {
   const bearer = { header: "Authorization", prefix: "Bearer " }
   if (callers.includes("key"))
     return { header: "X-API-Key", prefix: "", variable: "BELFRY_API_KEY" }
+  if (callers.includes("app"))
+    return { header: "X-Application-Key", prefix: "", variable: "BELFRY_APPLICATION_KEY" }
+  if (callers[0] === "user") return { ...bearer, variable: "USER_TOKEN" }
   if (callers.includes("subscriber")) return { ...bearer, variable: "INBOX_TOKEN" }
   return callers[0] === "console" ? { ...bearer, variable: "BELFRY_TOKEN" } : undefined
 }

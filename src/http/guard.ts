@@ -4,13 +4,13 @@ import { millis } from "../core/time"
 import type { Bearer, UserBearer } from "../identity/access-token"
 import * as apiKeys from "../identity/api-keys"
 import { authenticate, authenticateId, refuse } from "../identity/authenticate"
-import { type AllowedOrigins, type Caller, nobody } from "../identity/caller"
+import { type AllowedOrigins, type Caller, confinedTo, nobody } from "../identity/caller"
 import * as consoles from "../identity/console-caller"
-import { isWithin } from "../lib/ip-ranges"
-import type { Store } from "../store/store"
+import { isWithin, subscriberOf } from "../lib/ip-ranges"
+import type { Store, Tx } from "../store/store"
 import { authorize, mayStayOutside, needOf } from "./authorize"
 import { isForBrowsers, requireOrigin } from "./cors"
-import type { Quota, RateLimits } from "./rate-limits"
+import { BY_ADDRESS, type Quota, type RateLimits } from "./rate-limits"
 import type { AnyRoute } from "./route"
 import { offeredTokens } from "./sockets"
 
@@ -23,25 +23,44 @@ const USER_PER_MINUTE = 600
 /** Verifies an access token of the console or of a page; throws 401 for every other text. */
 type VerifyAccess = (token: string) => Promise<Bearer>
 
-/** What the token of a subscriber tells. */
+/** What the token of a subscriber or of an end user tells. */
 export interface TokenBearer {
-  /** Of the project that the token is from, also where the token is over by now. */
+  /** Of the project or the environment that the token is from, also where the token is over by now. */
   allowed_origins: AllowedOrigins
-  /** Undefined where the token is over, and where its subscriber is gone or blocked. */
+  /** Undefined where the token is over, and where its bearer is gone or blocked. */
   caller: Caller | undefined
 }
 
-export interface SubscriberTokens {
-  /** Whether the text names this server as the one that made it for a subscriber. Proves nothing. */
+/** Tokens of one kind of program in a browser. */
+export interface BrowserTokens {
+  /** Whether the text names this server as the one that made it for such a program. Proves nothing. */
   isOwn(token: string): boolean
   /** Throws 401 for a token that is not of this server's making. */
   identify(token: string, ip: string): Promise<TokenBearer>
 }
 
-/** How the guard verifies tokens: of people, and of subscribers. */
-export interface TokenVerifiers {
+/** What proves an application, or only names it, and what its users send. */
+export interface ApplicationCredentials {
+  user_tokens: BrowserTokens
+  /** Throws 401 for a key that no application has. */
+  identifyKey(public_key: string, ip: string): Promise<NamedApplication>
+  /** A caller that is confined to its application. Throws 401. */
+  identifySecret(secret: string, ip: string): Promise<Caller>
+  /** Records the last use of a public key. */
+  touch(tx: Tx, key_id: string): Promise<unknown>
+}
+
+/** The caller of a public key, and the key. */
+export interface NamedApplication {
+  caller: Caller
+  public_key_id: string
+}
+
+/** How the guard verifies what a request shows: of people, subscribers, applications and end users. */
+export interface CredentialVerifiers {
   verifyAccess: VerifyAccess
-  inbox_tokens: SubscriberTokens
+  inbox_tokens: BrowserTokens
+  applications: ApplicationCredentials
 }
 
 /** A request on its way through the checks. */
@@ -60,10 +79,10 @@ export interface Admission {
 export class Guard {
   readonly #store: Store
   readonly #limits: RateLimits
-  readonly #verifiers: TokenVerifiers
+  readonly #verifiers: CredentialVerifiers
   readonly #touched = new Map<string, number>()
 
-  constructor(store: Store, limits: RateLimits, verifiers: TokenVerifiers) {
+  constructor(store: Store, limits: RateLimits, verifiers: CredentialVerifiers) {
     this.#store = store
     this.#limits = limits
     this.#verifiers = verifiers
@@ -84,7 +103,7 @@ export class Guard {
     const in_project = await known.settle()
     authorize(in_project, asking.route, asking.params)
     asking.caller = in_project
-    this.#touch(in_project)
+    this.#touch(in_project, known.public_key_id)
   }
 
   /** For callers that speak another protocol: the checks of `admit` for an API key, but for its window. */
@@ -146,15 +165,32 @@ export class Guard {
     }
   }
 
+  /** A public key beside another credential only names the application. */
   async #identify(asking: Admission): Promise<Known> {
+    const { ip, request } = asking
+    const { applications } = this.#verifiers
+    const secret = request.headers.get("x-application-secret")
+    const public_key = request.headers.get("x-application-key")
+    const credential = credentialOf(asking)
+    if (secret !== null && credential !== undefined) return refuse()
+    const named = public_key === null ? undefined : await applications.identifyKey(public_key, ip)
+    const known =
+      secret !== null
+        ? settled(await applications.identifySecret(secret, ip))
+        : credential !== undefined && (await this.#ofCredential(credential, asking))
+    if (!named) return known || refuse()
+    return known ? beside(known, named) : { ...settled(named.caller), ...named }
+  }
+
+  async #ofCredential(credential: string, asking: Admission): Promise<Known> {
     const { ip } = asking
-    const credential = credentialOf(asking) ?? refuse()
     if (isKey(credential)) {
       return settled(await authenticate(this.#store.read, credential, ip))
     }
-    const { inbox_tokens } = this.#verifiers
-    if (inbox_tokens.isOwn(credential)) {
-      const bearer = await inbox_tokens.identify(credential, ip)
+    const { inbox_tokens, applications } = this.#verifiers
+    const issuer = [inbox_tokens, applications.user_tokens].find((one) => one.isOwn(credential))
+    if (issuer) {
+      const bearer = await issuer.identify(credential, ip)
       asking.allowed_origins = bearer.allowed_origins
       return settled(bearer.caller ?? refuse())
     }
@@ -201,28 +237,45 @@ export class Guard {
   }
 
   /** Records the last use, at most once a minute, and without making the request wait. */
-  #touch(caller: Caller) {
+  #touch(caller: Caller, public_key_id?: string) {
     const { key_id, session_id, account_id, ip } = caller
-    if (key_id === null && session_id === null) return
-    const name = key_id ?? `${session_id}${account_id}`
+    if (key_id !== null) this.#touchOnce(key_id, (tx) => apiKeys.touch(tx, key_id, ip))
+    else if (session_id !== null)
+      this.#touchOnce(`${session_id}${account_id}`, (tx) => consoles.touch(tx, caller))
+    if (public_key_id === undefined) return
+    const { applications } = this.#verifiers
+    this.#touchOnce(public_key_id, (tx) => applications.touch(tx, public_key_id))
+  }
+
+  #touchOnce(name: string, write: (tx: Tx) => Promise<unknown>) {
     const last = this.#touched.get(name) ?? 0
     if (millis() - last < TOUCH_MILLISECONDS && millis() >= last) return
     if (this.#touched.size >= MOST_TOUCHED) this.#touched.clear()
     this.#touched.set(name, millis())
     this.#store
-      .tx((tx) => (key_id ? apiKeys.touch(tx, key_id, ip) : consoles.touch(tx, caller)))
+      .tx(write)
       .catch((error) => log.debug("the last use of a credential was not recorded", { error }))
   }
 }
 
 /** The window in which the requests of a caller are counted, and how many it admits. */
 const windowOf = (caller: Caller): [name: string, limit: number | null] => [
-  `caller:${caller.key_id ?? caller.user_id ?? caller.subscriber_id}`,
+  windowNameOf(caller),
   caller.account_id ? caller.limits.requests_per_minute : USER_PER_MINUTE,
 ]
 
+/** The users of an application share its public key, so each address has a window. */
+function windowNameOf(caller: Caller): string {
+  const { kind, application, end_user, key_id, user_id, subscriber_id, ip } = caller
+  if (kind === "app") return `${BY_ADDRESS}${application?.id} ${subscriberOf(ip)}`
+  const name = end_user?.id ?? key_id ?? user_id ?? confinedTo(caller) ?? subscriber_id
+  return `caller:${name}`
+}
+
 interface Known {
   caller: Caller
+  /** Of the public key that came along. */
+  public_key_id?: string
   /** The same caller in the project that they named. Throws 404 and 422. */
   settle: () => Promise<Caller>
 }
@@ -230,14 +283,35 @@ interface Known {
 const settled = (caller: Caller): Known => ({ caller, settle: async () => caller })
 
 /**
+ * A public key beside another credential. Throws 401 where they belong to different projects or applications, and for
+ * an end user also to different environments.
+ */
+function beside(
+  { caller, settle }: Known,
+  { caller: app, public_key_id }: NamedApplication,
+): Known {
+  const fit = (one: Caller): Caller => {
+    if (one.project_id === "") return one // it is not chosen yet
+    const [own, named] = [one.application, app.application]
+    const is_same = one.project_id === app.project_id && (own === null || own.id === named?.id)
+    if (!is_same) return refuse()
+    if (one.kind !== "user") return { ...one, application: named }
+    return own?.environment_id === named?.environment_id ? one : refuse()
+  }
+  return { caller: fit(caller), settle: async () => fit(await settle()), public_key_id }
+}
+
+/**
  * Whether the row lets the request in as anybody's. A browser's program may send a credential there, and is known
  * by it then. On a socket it does so later.
  */
 export function isAnybodys({ route, request: { headers } }: Pick<Admission, "route" | "request">) {
   if (!route.callers.includes("none")) return false
-  const is_named = headers.has("authorization") || headers.has("x-api-key")
+  const is_named = CREDENTIALS.some((name) => headers.has(name))
   return route.socket !== undefined || !isForBrowsers(route) || !is_named
 }
+
+const CREDENTIALS = ["authorization", "x-api-key", "x-application-key", "x-application-secret"]
 
 const isKey = (credential: string) => credential.startsWith("svc_")
 

@@ -2,7 +2,7 @@ import { and, eq, lte } from "drizzle-orm"
 import { ApiError, invalid } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { isoFrom, millis, now } from "../core/time"
-import type { Caller } from "../identity/caller"
+import { type Caller, isBrowserCaller } from "../identity/caller"
 import { newRowInserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import { idempotency } from "./tables"
@@ -49,13 +49,13 @@ export function claimOf(
   const key = request.headers.get("idempotency-key")
   if (key === null) return undefined
   requireKeyForm(key)
-  const { project_id, account_id, user_id, key_id, subscriber_id } = caller
+  const { project_id, account_id, user_id } = caller
   const { status, sealed } = route
   const owner_id = project_id || account_id || (user_id ?? "")
   // An answer that holds a secret is only repeated to the very credential that caused it, and one to
-  // a subscriber only to that subscriber.
-  const is_own = sealed || subscriber_id !== null
-  const owner = is_own ? `${owner_id} ${key_id ?? user_id ?? subscriber_id}` : owner_id
+  // a program in a browser only to whom it acts for.
+  const is_own = sealed || isBrowserCaller(caller.kind)
+  const owner = is_own ? `${owner_id} ${credentialName(caller)}` : owner_id
   return {
     request: `${owner} ${request.method} ${path} ${key}`,
     project_id: owner_id,
@@ -64,6 +64,11 @@ export function claimOf(
     status: status[0],
     secrets: sealed ? secrets : undefined,
   }
+}
+
+function credentialName({ key_id, user_id, end_user, subscriber_id, application }: Caller) {
+  const own = key_id ?? user_id ?? end_user?.id ?? subscriber_id
+  return own ?? `${application?.id} ${application?.environment}`
 }
 
 /** Throws 422 `validation_error`. */

@@ -20,6 +20,26 @@ export const securitySchemes = {
     scheme: "bearer",
     description: "An API key, or the access token of a console session.",
   },
+  applicationKey: {
+    type: "apiKey",
+    in: "header",
+    name: "X-Application-Key",
+    description:
+      "A public key of an application: `svca_live_pub_…` or `svca_test_pub_…`. It says for whom an app speaks. Beside another credential it names the application and the environment.",
+  },
+  applicationSecret: {
+    type: "apiKey",
+    in: "header",
+    name: "X-Application-Secret",
+    description:
+      "The secret of an application: `svca_sec_…`. An API key with `auth:read` and `auth:write` for that application alone.",
+  },
+  userToken: {
+    type: "http",
+    scheme: "bearer",
+    bearerFormat: "JWT",
+    description: "The access token of an end user, from a sign-in.",
+  },
   inboxToken: {
     type: "http",
     scheme: "bearer",
@@ -58,6 +78,11 @@ export const parameters = {
     "X-Project-Id",
     string,
     "The project of the request. Needed in a console session if the account has several projects.",
+  ),
+  Environment: header(
+    "X-Environment",
+    { ...string, enum: ["live", "test"] },
+    "The environment of the application, if neither a public key nor the field `environment` says it (default: `live`).",
   ),
   Strict: header(
     "X-Strict",

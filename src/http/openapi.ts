@@ -1,5 +1,5 @@
 import { type TObject, type TSchema, Type as t } from "@sinclair/typebox"
-import { needOf } from "./authorize"
+import { AREA_OF_SECRETS, needOf } from "./authorize"
 import { curlExample, exampleRequest, pathField } from "./example-request"
 import { FieldWarning } from "./field-schemas"
 import { MAX_KEYS, MAX_VALUES } from "./json"
@@ -112,11 +112,15 @@ function operationOf(route: AnyRoute, schemas: SchemaComponents): Operation {
 }
 
 /** An empty object means that the credential may be left out. */
-function securityOf({ callers }: AnyRoute): Operation["security"] {
+function securityOf({ callers, path }: AnyRoute): Operation["security"] {
   const key = callers.includes("key") ? [{ apiKey: [] }] : []
   const bearer = key.length > 0 || callers.includes("console") ? [{ bearer: [] }] : []
+  const secret =
+    key.length > 0 && path.startsWith(AREA_OF_SECRETS) ? [{ applicationSecret: [] }] : []
+  const app = callers.includes("app") ? [{ applicationKey: [] }] : []
+  const user = callers.includes("user") ? [{ userToken: [] }] : []
   const inbox = callers.includes("subscriber") ? [{ inboxToken: [] }] : []
-  const named = [...key, ...bearer, ...inbox]
+  const named = [...key, ...secret, ...bearer, ...app, ...user, ...inbox]
   return callers.includes("none") && named.length > 0 ? [{}, ...named] : named
 }
 
@@ -257,10 +261,17 @@ function parametersOf(route: AnyRoute, schemas: SchemaComponents) {
     ...fieldsOf(route.query, "query", schemas),
     ...fieldsOf(route.headers, "header", schemas),
     ...contextOf(route),
+    ...(namesEnvironment(route) ? [shared.reference("parameters", "Environment")] : []),
     ...(route.idempotent ? [shared.reference("parameters", "IdempotencyKey")] : []),
     ...(route.body || route.query ? [shared.reference("parameters", "Strict")] : []),
     ...common,
   ]
+}
+
+/** Whether the request says which environment it is for. */
+const namesEnvironment = ({ body, query }: AnyRoute): boolean => {
+  const fields = { ...body?.properties, ...query?.properties }
+  return "application_id" in fields && "environment" in fields
 }
 
 /** What a console caller has to choose, where a key already says it. */

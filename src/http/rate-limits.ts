@@ -7,6 +7,9 @@ import { forUpdate } from "../store/columns"
 import type { Store, Tx } from "../store/store"
 import { rateWindows } from "./tables"
 
+/** Begins the names of windows of which each address has one of its own. */
+export const BY_ADDRESS = "address:"
+
 /** What an unlimited plan is told, since a header needs a number. */
 export const UNLIMITED = 1_000_000
 
@@ -44,7 +47,7 @@ export class RateLimits {
    * its own is a bucket beside the caller's window, which the headers go on telling of.
    */
   take(name: string, limit: number | null, scope = REQUESTS): Promise<Quota> {
-    return this.#take(this.#callers, name, limit, scope)
+    return this.#take(this.#windowsOf(name), name, limit, scope)
   }
 
   /** One request to a route that asks for no credential but is worth guessing at. Throws as `take`. */
@@ -82,7 +85,11 @@ export class RateLimits {
 
   /** The window as it is, without counting. */
   peek(name: string, limit: number | null): Quota {
-    return quotaOf(this.#callers.of(name), limit)
+    return quotaOf(this.#windowsOf(name).of(name), limit)
+  }
+
+  #windowsOf(name: string): RateWindows {
+    return name.startsWith(BY_ADDRESS) ? this.#entries : this.#callers
   }
 
   /**

@@ -21,7 +21,7 @@ import {
 import { BodyMemory } from "./body-memory"
 import { corsHeaders, isForBrowsers, preflight, requireOwnPage } from "./cors"
 import { asApiError, type HeaderFields, respond, respondError } from "./envelope"
-import { type Admission, Guard, isAnybodys, type TokenVerifiers } from "./guard"
+import { type Admission, type CredentialVerifiers, Guard, isAnybodys } from "./guard"
 import * as idempotency from "./idempotency"
 import type { RecentTraffic } from "./listener"
 import { quotaHeaders, type RateLimits } from "./rate-limits"
@@ -44,7 +44,7 @@ import { readBody, readSearch } from "./validate"
 const TIME_LIMIT_MILLISECONDS = 30_000
 const OWN_REQUEST_ID = /^[A-Za-z0-9_-]{8,64}$/
 
-export interface RequestHandlerOptions extends TokenVerifiers {
+export interface RequestHandlerOptions extends CredentialVerifiers {
   store: Store
   secrets: Secrets
   /** The public address of this server, as its own pages name it. */

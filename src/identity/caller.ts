@@ -76,6 +76,14 @@ export interface Caller {
   ip: string
 }
 
+/** Callers that are programs in a browser. Pages of other origins are answered for them alone. */
+export const isBrowserCaller = (kind: Caller["kind"]): boolean =>
+  kind === "app" || kind === "user" || kind === "subscriber"
+
+/** The application that the secret of one confines its caller to; undefined for every other caller. */
+export const confinedTo = ({ kind, key_id, application }: Caller): string | undefined =>
+  kind === "key" && key_id === null ? application?.id : undefined
+
 /** What a new account begins with. All of it is stored, so another default changes no older account. */
 export const ACCOUNT_DEFAULTS: AccountSettings = {
   track_opens: false,

@@ -3,7 +3,7 @@ import { errors, type JWTPayload } from "jose"
 import { isUuid, newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { isoFrom, millis } from "../core/time"
-import type { SubscriberTokens, TokenBearer } from "../http/guard"
+import type { BrowserTokens, TokenBearer } from "../http/guard"
 import { refuse } from "../identity/authenticate"
 import {
   type AllowedOrigins,
@@ -44,7 +44,7 @@ interface InboxTokenParts {
  * Tokens by which an app acts for one subscriber: a JWT (RFC 7519) that a key of the project signed
  * with Ed25519. The issuer is the project's URL, and `{iss}/jwks.json` has the public keys.
  */
-export class InboxTokens implements SubscriberTokens {
+export class InboxTokens implements BrowserTokens {
   readonly #parts: InboxTokenParts
 
   constructor(parts: InboxTokenParts) {
@@ -142,7 +142,7 @@ function callerOf(
 }
 
 /** The project, with the subscriber where it has one of that id. */
-const findBearer = prepared(
+export const findBearer = prepared(
   { project_id: projects.id, subscriber_id: subscribers.id },
   (db: Reader, slot) =>
     db

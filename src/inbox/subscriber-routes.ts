@@ -9,6 +9,7 @@ import { route } from "../http/route"
 import { count, text } from "../lib/record-fields"
 import { namedByMessages } from "../operations/table-lives"
 import type { Reader, Store } from "../store/store"
+import { noSubscriber } from "../subscribers/find-subscriber"
 import {
   EXAMPLE,
   Preferences,
@@ -36,6 +37,7 @@ const ONE = `${ALL}/{inbox_id}` as const
 const own = <const Path extends string>(method: Method, path: Path, status = 200) => ({
   ...{ method, path, scope: "-", status: [status] as [number] },
   callers: ["subscriber", "user"] as AnyRoute["callers"],
+  errors: ["subscriber_not_found"] as const,
 })
 
 /** The in-app inbox, as its subscriber uses it. */
@@ -47,10 +49,11 @@ export const subscriberInboxRoutes = (parts: SubscriberInboxParts): AnyRoute[] =
   ...oneRoutes(parts),
 ]
 
-/** The guard lets in no other caller than one with a subscriber. */
+/** Throws 404 `subscriber_not_found` for an end user who is no subscriber. */
 function ownerOf({ project_id, caller }: Pick<Call, "project_id" | "caller">) {
   const { subscriber_id, account_id, ip, project_settings } = caller
-  return { project_id, subscriber_id: subscriber_id ?? "", account_id, ip, project_settings }
+  const own = { project_id, account_id, ip, project_settings }
+  return { ...own, subscriber_id: subscriber_id ?? noSubscriber() }
 }
 
 const listRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [

@@ -30,6 +30,7 @@ export const ackRoutes = (parts: { store: Store; secrets: Secrets }): AnyRoute[]
     ...{ method: "POST", path: "/v1/push/{push_id}/ack", scope: "-", status: [200] },
     callers: ["app", "user", "subscriber", "none"],
     any_origin: true,
+    any_environment: true,
     summary: "Acknowledge a push message",
     description:
       "A device tells that it shows the message, or that a person opened or dismissed it. `/sw.js` does so by itself. Without a credential, `ack_token` from the `data` of the message is needed.",

@@ -26,7 +26,7 @@ export interface AckInput {
 
 /**
  * Notes what a device tells of its push message. Resolves to whether that was news. Throws 401 where nothing proves
- * it, whether the message exists or not, and 404 to a subscriber for what is not on a device of theirs.
+ * it, whether the message exists or not, and 404 to a subscriber or an end user for what is not on a device of theirs.
  */
 export async function noteAck(
   { store, secrets }: AckParts,
@@ -35,7 +35,8 @@ export async function noteAck(
   { event, ack_token }: AckInput,
 ): Promise<boolean> {
   const is_proven = ack_token !== undefined && isAckToken(secrets, push_id, ack_token)
-  if (!is_proven && (ack_token !== undefined || caller.kind !== "subscriber")) refuse()
+  const is_person = caller.kind === "subscriber" || caller.kind === "user"
+  if (!is_proven && (ack_token !== undefined || !is_person)) refuse()
   return store.tx(async (tx) => {
     const message = await rowForUpdate(tx, messages, push_id, eq(messages.channel, "push"))
     if (!message || !(is_proven || (await isOf(tx, message, caller)))) return gone()
@@ -54,6 +55,7 @@ const gone = () => fail("not_found", "There is no such push message.")
 
 async function isOf(tx: Tx, { project_id, user_id }: Message, caller: Caller): Promise<boolean> {
   if (user_id === null || project_id !== caller.project_id) return false
+  if (caller.end_user) return caller.end_user.id === user_id
   const { external_id } = await find(tx, project_id, caller.subscriber_id ?? "")
   return external_id === user_id
 }

@@ -66,6 +66,7 @@ function readRoutes(parts: PushConfigParts, table: readonly ProviderDescriptor[]
       ...projectRow("GET", "/v1/push/webpush/public-key", "-"),
       callers: ["app", "key", "console", "user", "subscriber"],
       any_origin: true,
+      any_environment: true,
       summary: "Show the public key that pages subscribe to Web Push with",
       description: "At the first call, Belfry makes the key pair of the project.",
       response: t.Object({ public_key: text(EXAMPLE_KEY) }, { title: "WebPushKey" }),

@@ -2,7 +2,7 @@ import { ApiError, type ErrorCode, fail } from "../core/errors"
 import { newRequestId } from "../core/ids"
 import { millis } from "../core/time"
 import { asApiError } from "../http/envelope"
-import { Guard, type TokenVerifiers } from "../http/guard"
+import { type CredentialVerifiers, Guard } from "../http/guard"
 import type { RateLimits } from "../http/rate-limits"
 import { refuse } from "../identity/authenticate"
 import type { Caller } from "../identity/caller"
@@ -22,7 +22,7 @@ import {
 } from "./mail-session"
 import { type SubmitParts, submit } from "./submit"
 
-interface SubmissionParts extends SubmitParts, TokenVerifiers {
+interface SubmissionParts extends SubmitParts, CredentialVerifiers {
   limits: RateLimits
 }
 

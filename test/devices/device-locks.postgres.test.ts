@@ -15,7 +15,7 @@ const phone = (name: string, user_id: string): NewDevice => ({
 test("batches of devices, and what providers say of them meanwhile, never wait for each other in a circle", async () => {
   await using test = await testStore()
   const { project_id } = await addProject(test.store)
-  const actor = { project_id, scope: "project", is_server: true, user_id: null }
+  const actor = { project_id, scope: "project", reach: "project" as const, user_id: null }
   let repeats = 0
   const tx = <Result>(closure: Closure<Result>) => {
     let runs = 0

@@ -184,22 +184,23 @@ describe("an app with the token of a subscriber", () => {
 
 describe("the scope of a device", () => {
   const application_id = newId()
-  const bound = { kind: "app", application_id }
-  const SCOPES: [object, DeviceScope][] = [
-    [{ kind: "key" }, { type: "project" }],
-    [bound, { type: "application", application_id }],
-    [
-      { ...bound, environment: "live" },
-      { type: "environment", application_id, environment: "live" },
-    ],
-    [
-      { ...bound, environment: "test" },
-      { type: "environment", application_id, environment: "test" },
-    ],
+  const bound = (kind: "app" | "user" | "key", environment: "live" | "test" | null) => ({
+    kind,
+    application: { id: application_id, environment, environment_id: null },
+  })
+  const SCOPES: [Parameters<typeof scopeOf>[0], DeviceScope][] = [
+    [{ kind: "key", application: null }, { type: "project" }],
+    [bound("app", null), { type: "application", application_id }],
+    [bound("app", "live"), { type: "environment", application_id, environment: "live" }],
+    [bound("user", "test"), { type: "environment", application_id, environment: "test" }],
   ]
 
+  test("of a key is the project, whichever application it names beside itself", () => {
+    expect(scopeOf(bound("key", "live"))).toEqual({ type: "project" })
+  })
+
   test.each(SCOPES)("of %o is %o", (credential, scope) => {
-    expect(scopeOf(credential as { kind: string })).toEqual(scope)
+    expect(scopeOf(credential)).toEqual(scope)
   })
 
   test("keeps equal names apart, and a key names the record that it means", async () => {

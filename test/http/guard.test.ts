@@ -215,12 +215,13 @@ test("a route for people is closed to every key", async () => {
     trusted_proxies: () => [],
     base_url: () => "",
   }
-  const { workers, limits, inbox_tokens } = service.parts
+  const { workers, limits, inbox_tokens, applications } = service.parts
   mountRoutes(app, rows, {
     ...options,
     workers,
     limits,
     inbox_tokens,
+    applications,
     health: { refuse: () => {} },
   })
   const { get } = client(app, (await service.project()).key)

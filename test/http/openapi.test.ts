@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test"
 import { Type as t } from "@sinclair/typebox"
 import { type AppParts, routeTable } from "../../src/app"
 import { codes, type ErrorCode } from "../../src/core/errors"
+import { isForBrowsers } from "../../src/http/cors"
 import { type OpenApi, openApi } from "../../src/http/openapi"
 import { isDescribed } from "../../src/http/route"
 import { published } from "../harness/published"
@@ -189,8 +190,23 @@ test("a route for subscribers is described with their token, which stands nowher
   expect(Object.keys(operation?.responses ?? {})).toContain("403")
   expect(Object.keys(described.components.securitySchemes)).toContain("inboxToken")
   const none = openApi(
-    table.filter(({ callers }) => !callers.includes("subscriber")),
+    table.filter((one) => !isForBrowsers(one)),
     "1",
   )
   expect(Object.keys(none.components.securitySchemes)).toEqual(["apiKey", "bearer"])
+})
+
+test("the credentials of applications and of their users are described where they are taken", () => {
+  const own = { status: [200] as [number], summary: "For apps", response: t.Object({}) }
+  const handle = () => ({ data: {} })
+  const rows = [
+    { path: "/v1/auth/both", callers: ["app" as const, "key" as const], scope: "auth:write" },
+    { path: "/v1/auth/user", callers: ["user" as const], scope: "-" },
+  ].map((row) => ({ method: "POST" as const, ...own, ...row, handle }))
+  const described = openApi([...table, ...rows], "1")
+  const [both, user] = rows.map(({ path }) => described.paths[path]?.post)
+  const schemes = both?.security.flatMap(Object.keys)
+  expect(schemes).toEqual(["apiKey", "applicationSecret", "bearer", "applicationKey"])
+  expect(user?.security).toEqual([{ userToken: [] }])
+  expect(user?.["x-codeSamples"][0]?.source).toContain("Authorization: Bearer $USER_TOKEN")
 })

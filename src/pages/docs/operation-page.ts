@@ -44,11 +44,13 @@ ${answersOf(one).map((answer) => answerPart(answer, description))}
 ${failurePart(failuresOf(one, description))}`
 }
 
-/** A connection cannot be tried, and the page has no token of a subscriber. */
+/** A connection cannot be tried, and the page has no credential of an app or of whoever uses it. */
 function triedPart(one: DocOperation, { description }: ApiReference): Markup | undefined {
   const { path, operation, request } = one
-  const is_for_subscribers = operation.security.some((each) => "inboxToken" in each)
-  if (request.socket !== undefined || is_for_subscribers) return undefined
+  const { security } = operation
+  const is_for_programs =
+    security.length > 0 && security.every((each) => PROGRAMS.some((name) => name in each))
+  if (request.socket !== undefined || is_for_programs) return undefined
   const query = ownParameters(one, description).filter((each) => each.in === "query")
   return tryPlace(
     request,
@@ -62,8 +64,13 @@ function needsOf({ operation, request }: DocOperation): Markup {
   if (operation.security.length === 0) return html`Needs no credential.`
   const scopes = scope.split("|").map((one, at) => html`${at > 0 && " or "}<code>${one}</code>`)
   const token = request.credential?.variable === "BELFRY_TOKEN" && TOKEN
-  return html`Needs ${scope === "-" ? "a credential" : html`the scope ${scopes}`}. ${token}`
+  const is_free = operation.security.some((each) => PROGRAMS.some((name) => name in each))
+  const others = scope !== "-" && is_free && " Apps and the people in them need none."
+  return html`Needs ${scope === "-" ? "a credential" : html`the scope ${scopes}`}.${others} ${token}`
 }
+
+/** Credentials of apps, and of the people who use them: a page of the reference has none. */
+const PROGRAMS = ["applicationKey", "userToken", "inboxToken"]
 
 const TOKEN = html`Only people may call it. <code>BELFRY_TOKEN</code> is the
 <code>access_token</code> of <a href="/docs/postSession">a session</a>.`
