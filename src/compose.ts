@@ -115,7 +115,6 @@ export async function compose(
   const { channels, planners } = wireChannels(email, texts, pushes)
   const inbound = { ...ground, link_base, ...inboundParts(ground, domains), rules }
   const backups = openBackups({ settings, secrets })
-  const auth = openAuth({ store, secrets, workers, cursors, base_url, rules })
   const own = { store, secrets, backups, blobs, inbound_blobs, domains, rules, planners }
   const auth = openAuth({ store, secrets, workers, cursors, base_url, rules })
   const work = { ...own, auth, open_providers, inbound }
