@@ -1,6 +1,7 @@
 import type { AppParts } from "./app"
 import { openAuth } from "./auth/auth-parts"
 import { AppCredentials } from "./auth/credentials"
+import { templateUses } from "./auth/mail-templates"
 import { channelTable, KITS, PROVIDERS, PUBLISH_KITS } from "./channels"
 import { composePush, composeSms, openProviders, type ProviderGround } from "./compose-providers"
 import { unsubscribeLinksAt } from "./consents/unsubscribe-links"
@@ -44,7 +45,6 @@ import { assessAfterTrouble } from "./reputation/evaluate"
 import { RequestLog } from "./request-log/request-log"
 import type { Store } from "./store/store"
 import { TemplateRenderer } from "./templates/template-renderer"
-import { noUses } from "./templates/templates"
 import { firstProject, sessionParts } from "./tenancy/setup"
 import { Meter } from "./tenancy/usage"
 import { Hits } from "./tracking/hits"
@@ -128,11 +128,12 @@ export async function compose(
   const watched = { providers: [email.provider, texts.provider, pushes.provider], pauses }
   const health = serverHealth(ground, loops, nightly, watched)
   const hasRoom = () => disk.healthy() && disk.state() === "ok"
+  const cursors = new Cursors(secrets)
   const parts: AppParts = {
     mode: ground.mode,
     ...{ store, secrets, blobs, inbound_blobs, workers, health, traffic },
     meter: new Meter(store),
-    template_uses: noUses,
+    template_uses: templateUses,
     requests: new RequestLog({ store, hasRoom }),
     hits: new Hits({ store, secrets, hasRoom }),
     device_fates: pushes.fates,

@@ -1,6 +1,8 @@
 import type { AuthParts } from "./auth/auth-parts"
 import { newDeviceSeen } from "./auth/new-device"
 import { mailNewDevice } from "./auth/new-device-mail"
+import { applicationDeleted } from "./auth/applications"
+import { removeApplication } from "./auth/removed-applications"
 import { removeDeleted, usersDeleted } from "./auth/removed-users"
 import { chooseByNumber, numberChoice } from "./consents/number-choice"
 import type { Blobs } from "./core/blobs"
@@ -106,6 +108,7 @@ export const ALLOWED_WHILE_HELD: readonly string[] = [
   subscriberMerged,
   subscriberErased,
   erasedFiles,
+  applicationDeleted,
   usersDeleted,
   backupCreate,
   purgeProject,
@@ -134,6 +137,7 @@ export const jobHandlers = (
   ...bind(suppressionRemoved, removeFromProviders(store, open_providers)),
   ...bind(inboundProcess, processInbound(parts.inbound)),
   ...bind(topicRemoved, removeMembers(store)),
+  ...bind(applicationDeleted, removeApplication(store)),
   ...bind(usersDeleted, removeDeleted(store)),
   ...bind(newDeviceSeen, mailNewDevice(parts.auth)),
   ...bind(inboxMarked, markRest(store)),

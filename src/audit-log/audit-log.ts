@@ -81,14 +81,17 @@ const insertEntries = inserter(auditLog)
 const SECRET =
   /(^|_)(password|secret|token|hash|lookup|code|codes|key|successor|pending|challenge)(_|$)/
 
-/** Ids and compared forms only sound like one. */
-const HARMLESS = /(_id|_ids|_at|_key_id|^email_key|^mfa_enabled)$/
+/** Ids, compared forms and rules only sound like one; neither is whatever is true or false. */
+const HARMLESS =
+  /(_id|_ids|_at|_key_id|^email_key|^mfa_enabled|^password_policy|^token_claims|^android_sms_hash)$/
 
 /** The same value without fields that hold secrets, at any depth. */
 export function withoutSecrets(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutSecrets)
   if (typeof value !== "object" || value === null) return value
-  const kept = Object.entries(value).filter(([name]) => HARMLESS.test(name) || !SECRET.test(name))
+  const kept = Object.entries(value).filter(
+    ([name, inner]) => typeof inner === "boolean" || HARMLESS.test(name) || !SECRET.test(name),
+  )
   return Object.fromEntries(kept.map(([name, inner]) => [name, withoutSecrets(inner)]))
 }
 

@@ -1,11 +1,13 @@
 import { and, eq, inArray, isNull } from "drizzle-orm"
 import { fail, invalid, Problems } from "../core/errors"
 import { newId } from "../core/ids"
+import type { Secrets } from "../core/secrets"
 import { now, secondsFromNow } from "../core/time"
 import { noun, type ProjectActor } from "../identity/noun"
 import { enqueue, type JobKind } from "../jobs/jobs"
 import { fieldsOf } from "../lib/record-fields"
 import { slugFrom } from "../lib/text"
+import { signerIn } from "../signing-keys/signing-keys"
 import { bump, totals } from "../store/counters"
 import type { RowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
@@ -79,6 +81,7 @@ export function list(db: Reader, project_id: string, only?: string): RowList<App
  */
 export async function create(
   tx: Tx,
+  secrets: Secrets,
   by: ProjectActor,
   input: ApplicationInput,
 ): Promise<ApplicationRecord & { secret_key: string }> {
@@ -93,6 +96,7 @@ export async function create(
     ...{ previous_secret_hash: null, previous_expires_at: null, deleting_at: null },
   })
   for (const name of ENVIRONMENT_NAMES) await addEnvironment(tx, by, row, name)
+  await signerIn(tx, secrets, { project_id: row.project_id, application_id: row.id })
   return { ...(await shown(tx, row)), secret_key }
 }
 

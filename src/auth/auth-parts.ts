@@ -15,6 +15,7 @@ interface AuthGround {
   cursors: Cursors
   /** The public address of this instance; asked at each use, since a free port is known late. */
   base_url: () => string
+  rules: SendRules
 }
 
 /** What signing end users in needs. */
@@ -26,9 +27,9 @@ export interface AuthParts extends AuthGround {
 }
 
 /** Wires what is of end users alone. */
-export const openAuth = ({ rules, ...ground }: AuthGround & { rules: SendRules }): AuthParts => ({
+export const openAuth = (ground: AuthGround): AuthParts => ({
   ...ground,
   tokens: new UserTokens(ground),
   throttle: new Throttle(ground.store, ground.secrets, userThrottles),
-  mail: new AuthMail({ secrets: ground.secrets, rules }),
+  mail: new AuthMail(ground),
 })

@@ -58,7 +58,8 @@ export async function findEnvironment(
   return found?.project_id === project_id ? found : noEnvironment()
 }
 
-const noEnvironment = () => fail("not_found", "There is no such application or environment.")
+/** Throws 404 `not_found`. */
+export const noEnvironment = () => fail("not_found", "There is no such application or environment.")
 
 const byName = cached<AuthEnvironment | undefined>({
   tables: ["applications", "auth_environments"],

@@ -1,11 +1,17 @@
 import type { AnyRoute } from "../http/route"
+import { applicationRoutes } from "./application-routes"
 import type { AuthParts } from "./auth-parts"
 import { endUserRoutes } from "./end-user-routes"
+import { environmentRoutes } from "./environment-routes"
 import { ownUserRoutes } from "./own-user-routes"
+import { publicRoutes } from "./public-routes"
 import { userSessionRoutes } from "./user-session-routes"
 
 /** End users of applications: a line for each part of the area. */
 export const authRoutes = (parts: AuthParts): AnyRoute[] => [
+  ...applicationRoutes(parts),
+  ...environmentRoutes(parts),
+  ...publicRoutes(parts),
   ...userSessionRoutes(parts),
   ...ownUserRoutes(parts),
   ...endUserRoutes(parts),

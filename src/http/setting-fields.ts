@@ -65,3 +65,24 @@ export function settingGroup<Group extends object>(
     },
   }
 }
+
+/** All settings of something, by their names: their schemas, and how a change of some of them is read. */
+export function settingRows<Change>(rows: Record<string, SettingField<unknown>>) {
+  const all = Object.entries(rows)
+  return {
+    answer: Object.fromEntries(all.map(([name, { answer }]) => [name, answer])),
+    patch: t.Object(Object.fromEntries(all.map(([name, { patch }]) => [name, t.Optional(patch)]))),
+    /** The rows that a change names; others are none of it. */
+    read(body: unknown, problems: Problems): Change {
+      const wanted: Record<string, unknown> = {}
+      if (!isObject(body))
+        problems.add("body", "invalid", "The body must be an object of settings.")
+      for (const [name, given] of Object.entries(isObject(body) ? body : {})) {
+        const row = Object.hasOwn(rows, name) ? rows[name] : undefined
+        const value = given === null ? null : row?.read(given, name, problems)
+        if (row && value !== undefined) wanted[name] = value
+      }
+      return wanted as Change
+    },
+  }
+}

@@ -4,12 +4,9 @@ import { isUuid } from "../core/ids"
 import { type AnyRoute, anonymousRow, route } from "../http/route"
 import { id, text, word } from "../lib/record-fields"
 import type { Store } from "../store/store"
-import { publishedKeys } from "./signing-keys"
+import { KEPT_SECONDS, publishedKeys } from "./signing-keys"
 
 const { per_minute: _, ...anybody } = anonymousRow("GET", "/v1/projects/{project_id}/jwks.json")
-
-/** Verifiers may keep the answer for so long. They ask at once for a `kid` that they do not know. */
-const KEPT_SECONDS = 300
 
 const KeySet = t.Object(
   {

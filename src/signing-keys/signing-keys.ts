@@ -20,6 +20,9 @@ const SIGNING_SECONDS = 90 * DAY_SECONDS
 /** No token of these keys lives longer, so for so long the key is published after its last one. */
 export const LONGEST_TOKEN_SECONDS = 7 * DAY_SECONDS
 
+/** Verifiers may keep the published keys for so long. They ask at once for a `kid` that they do not know. */
+export const KEPT_SECONDS = 300
+
 type KeyRow = typeof signingKeys.$inferSelect
 
 /** Whose tokens the keys sign: those of a project for its subscribers, or of an application for its users. */

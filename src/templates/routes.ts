@@ -16,7 +16,7 @@ export interface TemplateParts {
   store: Store
   cursors: Cursors
   workers: Workers
-  template_uses: templates.FindUses
+  template_uses: templates.TemplateUses
 }
 
 const ALL = "/v1/templates"
@@ -43,7 +43,7 @@ async function toResponse(
 ) {
   const [{ content }, used_by, sent] = await Promise.all([
     writing.findVersion(db, row, version),
-    template_uses(db, row.project_id, row.id),
+    template_uses.shown(db, row.project_id, row.id),
     lastSent(db, row.project_id, [row.id]),
   ])
   const around = { used_by, last_sent_at: sent.get(row.id) ?? null }
@@ -125,7 +125,7 @@ function list(
       const ids = page.rows.map(({ id }) => id)
       const sent = await lastSent(store.read, project_id, ids)
       const shown = page.rows.map(async (row) => {
-        const used_by = await template_uses(store.read, project_id, row.id)
+        const used_by = await template_uses.shown(store.read, project_id, row.id)
         return templates.listedTemplate(row, { used_by, last_sent_at: sent.get(row.id) ?? null })
       })
       return { rows: await Promise.all(shown), end: page.end }
@@ -166,8 +166,8 @@ const changingRoutes = (parts: TemplateParts): AnyRoute[] => [
     response: Deleted,
     errors: ["template_not_found", "conflict"],
     handle: async ({ caller, params: { template_id }, query: { force = false } }) => {
-      const { store, template_uses: usesOf } = parts
-      await store.tx((tx) => templates.remove(tx, caller, template_id, { force, usesOf }))
+      const { store, template_uses: uses } = parts
+      await store.tx((tx) => templates.remove(tx, caller, template_id, { force, uses }))
       return deleted(template_id)
     },
   }),
@@ -194,9 +194,11 @@ const versionRoutes = (parts: TemplateParts): AnyRoute[] => [
     body: schemas.Publishing,
     example: { version: 2 },
     response: schemas.TemplateRecord,
-    errors: ["template_not_found", "not_found", "conflict"],
+    errors: ["template_not_found", "not_found", "conflict", "invalid_template"],
     handle: ({ caller, params: { template_id }, body: { version } }) =>
-      inTx(parts, (tx) => writing.publish(tx, caller, template_id, version)),
+      inTx(parts, (tx) =>
+        writing.publish(tx, caller, template_id, { version, uses: parts.template_uses }),
+      ),
   }),
   route({
     ...projectRow("POST", `${ONE}/archive`, WRITE),
@@ -235,9 +237,11 @@ const versionRoutes = (parts: TemplateParts): AnyRoute[] => [
     body: schemas.Rollback,
     example: { version: 1 },
     response: schemas.TemplateRecord,
-    errors: ["template_not_found", "not_found", "conflict"],
+    errors: ["template_not_found", "not_found", "conflict", "invalid_template"],
     handle: ({ caller, params: { template_id }, body: { version } }) =>
-      inTx(parts, (tx) => writing.rollBack(tx, caller, template_id, version)),
+      inTx(parts, (tx) =>
+        writing.rollBack(tx, caller, template_id, { version, uses: parts.template_uses }),
+      ),
   }),
 ]
 

@@ -22,11 +22,20 @@ export type TemplateRow = typeof templates.$inferSelect
 /** What uses a template, by kind. */
 type TemplateUse = Static<typeof schemas.TemplateRecord>["used_by"]
 
-/** Finds what uses a template. The features that use templates are wired in as such a function. */
-export type FindUses = (db: Reader, project_id: string, template_id: string) => Promise<TemplateUse>
-
-/** Where no feature of the server uses templates but sends, which name them each time. */
-export const noUses: FindUses = async () => ({ workflows: [], broadcasts: [] })
+/** What uses templates by their ids. The features that do are wired in as this; sends name a template each time. */
+export interface TemplateUses {
+  /** What records show. */
+  shown: (db: Reader, project_id: string, template_id: string) => Promise<TemplateUse>
+  /** Environments of end users that send mail with it: their names for people. */
+  environments: (db: Reader, project_id: string, template_id: string) => Promise<string[]>
+  /** Throws 422 `invalid_template` where these texts lack what a feature needs that uses the template. */
+  requireFit: (
+    db: Reader,
+    project_id: string,
+    template_id: string,
+    content: TemplateContent,
+  ) => Promise<void>
+}
 
 /** What a record says that stands in no column of the template. */
 interface TemplateAround {
@@ -241,10 +250,10 @@ export async function remove(
   tx: Tx,
   caller: Caller,
   id: string,
-  { force, usesOf }: { force: boolean; usesOf: FindUses },
+  { force, uses }: { force: boolean; uses: TemplateUses },
 ): Promise<void> {
   const row = await forUpdate(tx, caller.project_id, id)
-  if (!force) await refuseUsed(tx, row, usesOf, "deleted")
+  if (!force) await refuseUsed(tx, row, uses, "deleted")
   await tx.delete(templateVersions).where(eq(templateVersions.template_id, row.id))
   await template.remove(tx, caller, row)
 }
@@ -254,20 +263,24 @@ export async function archive(
   tx: Tx,
   caller: Caller,
   id: string,
-  usesOf: FindUses,
+  uses: TemplateUses,
 ): Promise<TemplateRow> {
   const before = await forUpdate(tx, caller.project_id, id)
   if (before.status === "archived") return before
-  await refuseUsed(tx, before, usesOf, "archived")
+  await refuseUsed(tx, before, uses, "archived")
   return template.update(tx, caller, before, { status: "archived" }, "archived")
 }
 
-async function refuseUsed(tx: Tx, row: TemplateRow, usesOf: FindUses, verb: string) {
-  const { workflows, broadcasts } = await usesOf(tx, row.project_id, row.id)
-  const count = workflows.length + broadcasts.length
+async function refuseUsed(tx: Tx, row: TemplateRow, uses: TemplateUses, verb: string) {
+  const { workflows, broadcasts } = await uses.shown(tx, row.project_id, row.id)
+  const environments = await uses.environments(tx, row.project_id, row.id)
+  const count = workflows.length + broadcasts.length + environments.length
   if (count === 0) return refuseIncluded(tx, row, verb)
-  const message = `${row.name} cannot be ${verb}, because ${count} workflows or broadcasts use it.`
-  fail("conflict", message, { reason: "used", used_by: { workflows, broadcasts } })
+  const message = `${row.name} cannot be ${verb}, because ${count} workflows, broadcasts or environments use it.`
+  fail("conflict", message, {
+    reason: "used",
+    used_by: { workflows, broadcasts, ...(environments.length > 0 && { environments }) },
+  })
 }
 
 const MOST_NAMED = 20

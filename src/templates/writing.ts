@@ -74,12 +74,13 @@ export async function publish(
   tx: Tx,
   caller: Caller,
   id: string,
-  version: number | undefined,
+  { version, uses }: { version: number | undefined; uses: rows.TemplateUses },
 ): Promise<rows.TemplateRow> {
   await requirePublishable(tx, caller.project_id, id, version)
   const before = await rows.forUpdate(tx, caller.project_id, id)
   const wanted = version ?? before.version
-  await findVersion(tx, before, wanted)
+  const { content } = await findVersion(tx, before, wanted)
+  await uses.requireFit(tx, before.project_id, before.id, content)
   if (before.status === "published" && before.published_version === wanted) return before
   const changes = {
     status: "published" as const,
@@ -94,11 +95,12 @@ export async function rollBack(
   tx: Tx,
   caller: Caller,
   id: string,
-  version: number,
+  { version, uses }: { version: number; uses: rows.TemplateUses },
 ): Promise<rows.TemplateRow> {
   await requirePublishable(tx, caller.project_id, id, version)
   const before = await rows.forUpdate(tx, caller.project_id, id)
   const { content } = await findVersion(tx, before, version)
+  await uses.requireFit(tx, before.project_id, before.id, content)
   const note = `Rolled back to version ${version}.`
   return rows.write(tx, caller, before, labelsOf(before), { content, publish: true, note })
 }
@@ -124,6 +126,7 @@ export async function duplicate(
 interface WritingParts {
   store: Store
   workers: Workers
+  template_uses: rows.TemplateUses
 }
 
 /** A template that is valid and can be written. */
@@ -159,7 +162,7 @@ export async function change(
   input: TemplateChanges,
   whole: boolean,
 ): Promise<rows.TemplateRow> {
-  const { store } = parts
+  const { store, template_uses: uses } = parts
   for (let tries = 0; tries < MOST_TRIES; tries++) {
     const known = await rows.find(store.read, caller.project_id, id)
     const { labels, written } = await validateChange(parts, known, input, whole)
@@ -167,7 +170,9 @@ export async function change(
       const before = await rows.forUpdate(tx, caller.project_id, id)
       const is_same =
         before.version === known.version && before.published_version === known.published_version
-      return is_same ? rows.write(tx, caller, before, labels, written) : undefined
+      if (!is_same) return undefined
+      if (written.publish) await uses.requireFit(tx, before.project_id, id, written.content)
+      return rows.write(tx, caller, before, labels, written)
     })
     if (row) return row
   }
@@ -194,7 +199,7 @@ async function validateChange(
 
 /** What is published must be complete: its layout and all that it includes are published, too. */
 async function validate(
-  { store, workers }: WritingParts,
+  { store, workers }: Pick<WritingParts, "store" | "workers">,
   template: NamedTemplate,
   texts: TemplateTexts,
   publish: boolean,

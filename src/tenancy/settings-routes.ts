@@ -4,7 +4,7 @@ import { readDomain } from "../domains/names"
 import { readAddress } from "../emails/fields"
 import { oneOf, orNull } from "../http/field-schemas"
 import { type AnyRoute, projectRow, route } from "../http/route"
-import { type SettingField, settingField, settingGroup } from "../http/setting-fields"
+import { type SettingField, settingField, settingGroup, settingRows } from "../http/setting-fields"
 import { type Caller, PROJECT_DEFAULTS } from "../identity/caller"
 import {
   type Branding,
@@ -297,15 +297,9 @@ function readInbound(given: unknown, path: string, problems: Problems) {
   return problems.add(`${path}.mode`, "invalid", `The value must be ${INBOUND_MODES.join(" or ")}.`)
 }
 
-const fieldsOf = (schemaOf: (row: (typeof SETTING_ROWS)[SettingName]) => TSchema) =>
-  Object.fromEntries(Object.entries(SETTING_ROWS).map(([name, row]) => [name, schemaOf(row)]))
+const rows = settingRows<ProjectSettingsChange>(SETTING_ROWS)
 
-const Settings = t.Unsafe<ShownSettings>(
-  t.Object(
-    fieldsOf(({ answer }) => answer),
-    { title: "Settings" },
-  ),
-)
+const Settings = t.Unsafe<ShownSettings>(t.Object(rows.answer, { title: "Settings" }))
 
 type ShownSettings = Omit<ProjectSettings, OtherSetting>
 
@@ -314,8 +308,6 @@ const toResponse = ({
   mailbox_chaos: __,
   ...settings
 }: ProjectSettings): ShownSettings => settings
-
-const SettingsPatch = t.Object(fieldsOf(({ patch }) => t.Optional(patch)))
 
 export const settingsRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route({
@@ -330,7 +322,7 @@ export const settingsRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     summary: "Change settings of the project",
     description:
       "Settings that are absent stay as they are. Null restores the default. Unknown settings are refused.",
-    body: SettingsPatch,
+    body: rows.patch,
     example: { default_from: { email: "hello@example.com", name: "Acme" }, sandbox: false },
     readRaw: readPatch,
     response: Settings,
@@ -344,21 +336,10 @@ export const settingsRoutes = ({ store }: { store: Store }): AnyRoute[] => [
 
 /** A setting that nothing here acts upon is refused: silence would look like consent. */
 function readPatch(body: unknown, problems: Problems): ProjectSettingsChange {
-  if (typeof body !== "object" || body === null || Array.isArray(body)) {
-    problems.add("body", "invalid", "The body must be an object of settings.")
-    return {}
+  for (const name of Object.keys(Object(body))) {
+    if (Object.hasOwn(SETTING_ROWS, name)) continue
+    const known = Object.keys(SETTING_ROWS).join(", ")
+    problems.add(name, "unknown_field", `There is no such setting. The settings are ${known}.`)
   }
-  const wanted: Record<string, unknown> = {}
-  for (const [name, given] of Object.entries(body)) {
-    if (!isSetting(name)) {
-      const known = Object.keys(SETTING_ROWS).join(", ")
-      problems.add(name, "unknown_field", `There is no such setting. The settings are ${known}.`)
-      continue
-    }
-    const value = given === null ? null : SETTING_ROWS[name].read(given, name, problems)
-    if (value !== undefined) wanted[name] = value
-  }
-  return wanted
+  return rows.read(body, problems)
 }
-
-const isSetting = (name: string): name is SettingName => Object.hasOwn(SETTING_ROWS, name)

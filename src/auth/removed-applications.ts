@@ -1,0 +1,58 @@
+import { and, eq, inArray, isNotNull } from "drizzle-orm"
+import type { JobHandler } from "../jobs/jobs"
+import { signingKeys } from "../signing-keys/tables"
+import { removeSome } from "../store/rows"
+import type { Store } from "../store/store"
+import { removeUsersOf } from "./removed-users"
+import {
+  applicationKeys,
+  applications,
+  environments,
+  memberships,
+  organizations,
+  userCodes,
+} from "./tables"
+
+/** Rows of one transaction: others work in between. */
+const AT_ONCE = 200
+
+/**
+ * Removes what an application that was deleted has left, in small transactions. It goes last itself. Links and
+ * throttles end by themselves within days.
+ */
+export const removeApplication = (store: Store): JobHandler<{ id: string }> => ({
+  run: async ({ id }) => {
+    const gone = and(eq(applications.id, id), isNotNull(applications.deleting_at))
+    const [application] = await store.read.select().from(applications).where(gone)
+    if (!application) return {}
+    const own = await store.read
+      .select()
+      .from(environments)
+      .where(eq(environments.application_id, id))
+    for (const environment of own) {
+      await removeUsersOf(store, environment.id)
+      await removeRows(store, environment.id)
+    }
+    await store.tx(async (tx) => {
+      for (const { application_id } of [applicationKeys, signingKeys, environments])
+        await tx.delete(application_id.table).where(eq(application_id, id))
+      await tx.delete(applications).where(gone)
+    })
+    return {}
+  },
+})
+
+/** What an environment has beside its users. */
+async function removeRows(store: Store, environment_id: string) {
+  const codes = eq(userCodes.environment_id, environment_id)
+  while ((await removeSome(store, userCodes, { id: userCodes.id, old: codes, most: AT_ONCE })) > 0);
+  const own = eq(organizations.environment_id, environment_id)
+  const some = () =>
+    store.read.select({ id: organizations.id }).from(organizations).where(own).limit(AT_ONCE)
+  for (let rows = await some(); rows.length > 0; rows = await some()) {
+    const ids = rows.map(({ id }) => id)
+    const old = inArray(memberships.organization_id, ids)
+    while ((await removeSome(store, memberships, { id: memberships.id, old, most: AT_ONCE })) > 0);
+    await store.tx((tx) => tx.delete(organizations).where(inArray(organizations.id, ids)))
+  }
+}
