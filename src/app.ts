@@ -151,7 +151,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...inboxSocketRoutes(parts),
     ...subscriberInboxRoutes(parts),
     ...keySetRoutes(parts),
-    ...authRoutes(parts.auth),
+    ...authRoutes({ ...parts.auth }), // a description is made without any part
     ...consentRoutes(parts),
     ...subscriberDataRoutes(parts),
     ...providerRoutes(parts, PROVIDERS),

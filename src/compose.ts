@@ -128,7 +128,6 @@ export async function compose(
   const watched = { providers: [email.provider, texts.provider, pushes.provider], pauses }
   const health = serverHealth(ground, loops, nightly, watched)
   const hasRoom = () => disk.healthy() && disk.state() === "ok"
-  const cursors = new Cursors(secrets)
   const parts: AppParts = {
     mode: ground.mode,
     ...{ store, secrets, blobs, inbound_blobs, workers, health, traffic },
