@@ -1,7 +1,7 @@
+import { applicationDeleted } from "./auth/applications"
 import type { AuthParts } from "./auth/auth-parts"
 import { newDeviceSeen } from "./auth/new-device"
 import { mailNewDevice } from "./auth/new-device-mail"
-import { applicationDeleted } from "./auth/applications"
 import { removeApplication } from "./auth/removed-applications"
 import { removeDeleted, usersDeleted } from "./auth/removed-users"
 import { chooseByNumber, numberChoice } from "./consents/number-choice"
