@@ -1,17 +1,23 @@
+import { eq } from "drizzle-orm"
 import { hashOfSecret, newApplicationSecret, newPublicKey } from "../../src/auth/credential-texts"
+import type { NewEndUser } from "../../src/auth/end-users"
 import type { EnvironmentSettings } from "../../src/auth/environment-settings"
 import { type AuthEnvironment, environmentById } from "../../src/auth/environments"
+import { createUser, startSignedIn } from "../../src/auth/sign-in"
 import {
   applicationKeys,
   applications,
   type EnvironmentName,
   environments,
   organizations,
+  type SessionActor,
+  userSessions,
 } from "../../src/auth/tables"
 import { newId } from "../../src/core/ids"
 import { now } from "../../src/core/time"
 import { bump } from "../../src/store/counters"
 import { callingWith } from "./client"
+import { signedIn } from "./people"
 import type { TestService } from "./service"
 
 interface Home {
@@ -98,5 +104,41 @@ export async function newApplication(
       }),
   }
 }
+
+interface SignUpOptions extends NewEndUser {
+  environment?: EnvironmentName
+  /** Somebody of the project acts as the user. */
+  act?: SessionActor
+}
+
+/** A user with a session, past every way in, and a client that calls as them. */
+export async function signedUp(
+  { store, app, parts }: Pick<TestService, "store" | "app" | "parts">,
+  application: Pick<TestApplication, "environment">,
+  { environment: name, act, ...wanted }: SignUpOptions = {},
+) {
+  const environment = await application.environment(name)
+  const email = `${newId()}@users.test`
+  const client = { ip: "127.0.0.1", user_agent: null }
+  const signed = await store.tx(async (tx) => {
+    const user = await createUser(tx, environment, { email, ...wanted })
+    if (!user) throw new Error("the test has signed this user up before")
+    const proven = { environment, user, client, provider: "password" as const, amr: ["pwd"] }
+    const result = await startSignedIn(tx, parts.auth, { ...proven, is_new: true })
+    if (act) await tx.update(userSessions).set({ act }).where(eq(userSessions.user_id, user.id))
+    return result
+  })
+  const { access_token = "", refresh_token = "" } = signed.tokens ?? {}
+  return {
+    id: signed.user.id,
+    email: signed.user.email,
+    session_id: signed.session?.id ?? "",
+    access_token,
+    refresh_token,
+    ...signedIn(app, access_token),
+  }
+}
+
+export type TestUser = Awaited<ReturnType<typeof signedUp>>
 
 export type TestApplication = Awaited<ReturnType<typeof newApplication>>
