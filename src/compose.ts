@@ -116,7 +116,8 @@ export async function compose(
   const inbound = { ...ground, link_base, ...inboundParts(ground, domains), rules }
   const backups = openBackups({ settings, secrets })
   const own = { store, secrets, backups, blobs, inbound_blobs, domains, rules, planners }
-  const auth = openAuth({ store, secrets, workers, cursors, base_url, rules })
+  const watching = new MessageWatchers(store, (tell) => watch(store.read, tell))
+  const auth = openAuth({ store, secrets, workers, cursors, base_url, rules, watching })
   const work = { ...own, auth, open_providers, inbound }
   const handlers = jobHandlers(work, { mail, link_base })
   pauses.add(Object.keys(handlers))
@@ -136,7 +137,7 @@ export async function compose(
     requests: new RequestLog({ store, hasRoom }),
     hits: new Hits({ store, secrets, hasRoom }),
     device_fates: pushes.fates,
-    watching: new MessageWatchers(store, (tell) => watch(store.read, tell)),
+    watching,
     webhooks: hooks.parts,
     intake: new SendBatcher(store),
     limits: new RateLimits(store.isAlone ? undefined : store),

@@ -1,8 +1,10 @@
 import type { AnyRoute } from "../http/route"
 import { applicationRoutes } from "./application-routes"
 import type { AuthParts } from "./auth-parts"
+import { codeRoutes } from "./code-routes"
 import { endUserRoutes } from "./end-user-routes"
 import { environmentRoutes } from "./environment-routes"
+import { magicLinkRoutes } from "./magic-link-routes"
 import { ownUserRoutes } from "./own-user-routes"
 import { publicRoutes } from "./public-routes"
 import { userSessionRoutes } from "./user-session-routes"
@@ -12,6 +14,8 @@ export const authRoutes = (parts: AuthParts): AnyRoute[] => [
   ...applicationRoutes(parts),
   ...environmentRoutes(parts),
   ...publicRoutes(parts),
+  ...magicLinkRoutes(parts),
+  ...codeRoutes(parts),
   ...userSessionRoutes(parts),
   ...ownUserRoutes(parts),
   ...endUserRoutes(parts),

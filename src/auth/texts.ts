@@ -51,9 +51,10 @@ export class AuthTexts {
 
   /**
    * Throws what a text to this number would be refused with: 503 `sms_not_configured`, 422 `validation_error` with the
-   * reason `country_not_allowed`, 402 and 403. Call it before an account is looked for.
+   * reason `country_not_allowed`, 402 and 403. Call it before an account is looked for. Without a number: what every
+   * text would be refused with.
    */
-  async requireTexts(environment: AuthEnvironment, to: string): Promise<void> {
+  async requireTexts(environment: AuthEnvironment, to?: string): Promise<void> {
     await this.#routed(environment, to)
   }
 
@@ -78,13 +79,14 @@ export class AuthTexts {
     return readyMessage(caller, { ...message, content })
   }
 
-  async #routed(environment: AuthEnvironment, to: string) {
+  async #routed(environment: AuthEnvironment, to: string | undefined) {
     const db = this.#store.read
     const caller = await senderCaller(db, environment)
     const { project_id, project_settings } = caller
     const { sandbox } = project_settings
     const routes = await smsRouting(db, { project_id, sandbox }).catch(unconfigured)
-    const first = firstAllowing(routes, to) ?? notAllowed()
+    const first = to === undefined ? routes[0] : firstAllowing(routes, to)
+    if (!first) return notAllowed()
     await refuseFrozen(db, caller, "sms", 1)
     if (!sandbox) await requireRoomFor(db, allowanceOf(caller, "sms"), 1)
     return { caller, routes, first }
