@@ -109,6 +109,7 @@ const sendRow = (parts: AuthParts, { way, path, noun, optional, example, send_er
     response: OtpSent,
     sends: true,
     errors: [
+      "not_found",
       "forbidden",
       way.unknown,
       way.taken,
@@ -138,6 +139,7 @@ const verifyRow = (parts: AuthParts, { way, path, required, example, errors }: C
     example: { ...example, code: "123456" },
     response: SignInAnswer,
     errors: [
+      "not_found",
       "forbidden",
       "otp_invalid",
       ["otp_expired", 400],

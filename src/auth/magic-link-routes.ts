@@ -35,6 +35,7 @@ export const magicLinkRoutes = (parts: AuthParts): AnyRoute[] => [
     response: LinkSent,
     sends: true,
     errors: [
+      "not_found",
       "forbidden",
       "invalid_email",
       "invalid_url",
@@ -56,7 +57,7 @@ export const magicLinkRoutes = (parts: AuthParts): AnyRoute[] => [
     body: t.Object({ token: tokenField(), ...targetFields }),
     example: { token: "belfry_code_Zk3vX9…" },
     response: SignInAnswer,
-    errors: ["forbidden", "otp_expired", "user_inactive", "payment_required"],
+    errors: ["not_found", "forbidden", "otp_expired", "user_inactive", "payment_required"],
     handle: async (call) => {
       const environment = await environmentOf(parts.store.read, call, call.body)
       const data = await verifyMagicLink(parts, environment, call.body.token, clientOf(call))
