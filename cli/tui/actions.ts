@@ -96,7 +96,10 @@ async function newsOf(client: Client, walks: Walks, load: Load): Promise<News> {
     case "load_list": {
       const { do: _, list, of = "" } = load
       const { route, query } = SCREENS[screenOfList(list)].lists?.[list] ?? {}
-      const answer = route && (await answerOf(client, route, [of], query?.(of) ?? PAGE))
+      const answer =
+        typeof route === "function"
+          ? await route(client, of)
+          : route && (await answerOf(client, route, [of], query?.(of) ?? PAGE))
       const more = answer?.meta.has_more === true
       return { is: "rows", list, of, rows: answer?.data ?? [], more } as News
     }

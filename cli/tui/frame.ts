@@ -14,6 +14,7 @@ import {
   type PromptState,
   type Question,
   type Screen,
+  type ScreenName,
   type State,
   screens,
   type Tab,
@@ -79,17 +80,24 @@ const links = {
 export function tabLine({ screen, link, columns }: State, paint: Paint): string {
   const { word, brush } = links[link]
   const room = columns - 4 - LONGEST_LINK - 1
-  const named = (gap: string, pad: string, has_others: boolean) =>
+  const named = (gap: string, pad: string, { has_others = true, is_short = false } = {}) =>
     screens.map((name, at) => {
-      const title = `${at + 1}${gap}${name[0]?.toUpperCase()}${name.slice(1)}`
+      const word = (is_short && SHORT[name]) || name
+      const title = `${at + 1}${gap}${word[0]?.toUpperCase()}${word.slice(1)}`
       return name === screen ? `[${title}]` : `${pad}${has_others ? title : at + 1}${pad}`
     })
-  const ways = [named(" ", " ", true), named("", "", true), named(" ", " ", false)]
+  const ways = [
+    ...[named(" ", " "), named("", ""), named("", "", { is_short: true })],
+    named(" ", " ", { has_others: false }),
+  ]
   const names = ways.find((way) => widthOf(way.join(" ")) <= room) ?? ways.at(-1) ?? []
   const space = " ".repeat(columns - 4 - widthOf(names.join(" ")) - widthOf(word))
   const shown = names.map((name) => (name.startsWith("[") ? paint.inverse(name) : name))
   return `${shown.join(" ")}${space}${paint[brush](word)}`
 }
+
+/** Where eighty columns are all there is. */
+const SHORT: Partial<Record<ScreenName, string>> = { webhooks: "hooks", reputation: "reput" }
 
 const LONGEST_LINK = Math.max(...Object.values(links).map(({ word }) => widthOf(word)))
 
@@ -122,6 +130,7 @@ const prompts = {
   replay: ["replay since: ", "held, failed or all   ⏎ continues, Esc leaves"],
   subscriber: ["subscriber: ", "id or external id   ⏎ opens it, Esc leaves"],
   topics: ["topics with: ", "part of key or name   ⏎ applies, Esc leaves"],
+  users: ["users: ", "application:shop status:suspended ann   ⏎ applies, Esc leaves"],
 } as const
 
 /** The end of a long line is what is seen: there the typing happens. */

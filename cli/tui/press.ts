@@ -36,6 +36,7 @@ import {
   TOP_OF_LIST,
   tabs,
 } from "./state"
+import { searchUsers } from "./users-screen"
 import { askReplay } from "./webhooks-screen"
 
 /** What one key does: a character, or the name of a key in angle brackets, `<up>`. */
@@ -240,6 +241,7 @@ const finished: Record<
   command,
   subscriber: openSubscriber,
   topics: searchTopics,
+  users: searchUsers,
 }
 
 function applyFilter(state: State, text: string, refused: Refuse): StateStep {

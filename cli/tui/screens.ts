@@ -18,6 +18,7 @@ import {
   type State,
   screens,
 } from "./state"
+import { usersScreen } from "./users-screen"
 import { webhooksScreen } from "./webhooks-screen"
 
 type OpenWork = Components["OpenWork"]
@@ -65,6 +66,7 @@ export const SCREENS: Readonly<Record<ScreenName, Screen>> = {
   reputation: reputationScreen,
   audience: audienceScreen,
   box: boxScreen,
+  users: usersScreen,
 }
 
 export const screenOf = ({ screen }: State): Screen => SCREENS[screen]
@@ -91,7 +93,7 @@ export const command_words = [...new Set([...commands, ...actions])].sort()
 
 /** Keys of every screen; the line of keys ends with the last two anyway. */
 export const everywhere: Key[] = [
-  key("1 to 7", "", "open the screen with this number"),
+  key("1 to 8", "", "open the screen with this number"),
   key(":", "", `type ${commands.join(" ")}. Or: ${[...new Set(actions)].join(" ")}`),
   key("Esc", "", "go back; in the list: remove the filter. Ctrl-L redraws the screen"),
   key("? q", "", "show this help; quit, as Ctrl-C does"),

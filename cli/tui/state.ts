@@ -11,7 +11,7 @@ import { type MessageRow, NO_RATES, type Rates } from "./message-rows"
 /** In the order of their number keys. */
 export const screens = [
   ...(["messages", "webhooks", "queue", "inbound"] as const),
-  ...(["reputation", "audience", "box"] as const),
+  ...(["reputation", "audience", "box", "users"] as const),
 ] as const
 export type ScreenName = (typeof screens)[number]
 
@@ -29,6 +29,7 @@ export interface Rows {
   /** Those with an open publish first. */
   topics: Components["Topic"]
   publishes: Publish
+  users: Components["User"]
 }
 
 export type ListName = keyof Rows
@@ -39,6 +40,7 @@ export const listsOf: Readonly<Record<ScreenName, readonly ListName[]>> = {
   webhooks: ["endpoints", "deliveries"],
   inbound: ["inbound"],
   audience: ["topics", "publishes"],
+  users: ["users"],
   queue: [],
   reputation: [],
   box: [],
@@ -91,12 +93,21 @@ export interface SubscriberFacts {
   messages: readonly Components["EmailSummary"][] | undefined
 }
 
+/** What is fetched about one end user. */
+export interface UserFacts {
+  user: Components["User"]
+  sessions: readonly Components["UserSession"][]
+  /** The newest mails of sign-ins; undefined where the user has no address, or the key may not read them. */
+  mails: readonly Components["EmailSummary"][] | undefined
+}
+
 /** What is opened on a screen, by what is fetched for it. */
 export interface Opened {
   messages: MessageParts
   webhooks: Components["DeliveryDetail"]
   inbound: Components["InboundEmail"]
   audience: SubscriberFacts
+  users: UserFacts
 }
 
 export interface Detail<Found = object> {
@@ -156,7 +167,7 @@ interface AudienceState {
 }
 
 export interface PromptState {
-  asks: "filter" | "command" | "replay" | "subscriber" | "topics"
+  asks: "filter" | "command" | "replay" | "subscriber" | "topics" | "users"
   text: string
   problem: string | null
   /** The filter that Esc brings back, while another one is typed and acts at once. */
@@ -204,6 +215,8 @@ export interface State {
   problems: Partial<Record<ScreenName, string | undefined>>
   messages: MessagesState
   audience: AudienceState
+  /** The filter of users, and whether the server has more of them. */
+  users: { search: string; more: boolean }
   /** Why the key may not change webhooks; null while the server has not refused. */
   read_only: string | null
   prompt: PromptState | null
@@ -222,7 +235,7 @@ export function initialState(columns: number, lines: number, now: number, title:
     lists: {
       messages: { ...UNREAD, rows: [] },
       ...{ endpoints: UNREAD, deliveries: UNREAD, inbound: UNREAD },
-      ...{ topics: UNREAD, publishes: UNREAD },
+      ...{ topics: UNREAD, publishes: UNREAD, users: UNREAD },
     },
     lower: {},
     details: {},
@@ -230,6 +243,7 @@ export function initialState(columns: number, lines: number, now: number, title:
     problems: {},
     messages: { rows: [], filter: NO_FILTER, paused: false, unseen: 0, older: "loading" },
     audience: { more: false, search: "", open: {}, next_look: 0, samples: {} },
+    users: { search: "", more: false },
     ...{ read_only: null, prompt: null, question: null, help: false, notice: null },
   }
 }
@@ -284,10 +298,15 @@ export interface Key {
 
 export type Press = (state: State) => StateStep
 
+interface ListAnswer {
+  data: object
+  meta: { has_more?: boolean }
+}
+
 /** A list with the columns of the CLI, and its route: of the lower one of two with the row above as parameter. */
 export interface ListForm<Row = never> {
   columns(state: State): Columns<Row>
-  route?: OperationName
+  route?: OperationName | ((client: Client, of: string) => Promise<ListAnswer>)
   query?: (of: string) => object
 }
 

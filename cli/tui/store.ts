@@ -207,6 +207,11 @@ function withRead(before: State, news: RowsNews): StateStep {
   const state = read(before, screen)
   if (news.list === "topics")
     return withTopics(state, of, rows as Rows["topics"][], news.more === true)
+  if (news.list === "users") {
+    if (of !== state.users.search) return step(state) // another filter found them
+    const users = { ...state.users, more: news.more === true }
+    return step(withRows({ ...state, users }, list, rows))
+  }
   if (!lower) return step(withRows(state, list, rows))
   const next = withUpper(state, list, rows)
   return step(next, ...loadsBelow(next, screen))

@@ -200,7 +200,7 @@ test("it is drawn, keys reach it through ink, and news wait for the next frame",
   try {
     await seen("Number 2")
     stdin.write("2")
-    await seen("[2 Webhooks]")
+    await seen("[2Webhooks]")
     stdin.write("1")
     stdin.write("/")
     stdin.write("Number 1\r")
@@ -218,7 +218,7 @@ test("eighty columns show the names of all screens and every state of the link i
     polling: "● polling",
     lost: "○ retrying",
   } as const
-  const names = ["Messages", "Webhooks", "Queue", "Inbound", "Reputation", "Audience", "Box"]
+  const names = ["Messages", "Hooks", "Queue", "Inbound", "Reput", "Audience", "Box", "Users"]
   for (const [at, name] of names.entries()) {
     for (const [link, word] of Object.entries(words)) {
       const state = {

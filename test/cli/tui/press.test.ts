@@ -36,7 +36,9 @@ test("number keys are the screens that exist, and the others do nothing", () => 
   expect(pressed(start, "6").intents).toEqual([{ do: "load_list", list: "topics" }])
   expect(pressed(start, "7").state.screen).toBe("box")
   expect(pressed(start, "7").intents).toEqual([{ do: "load_page", screen: "box" }])
-  for (const key of ["8", "9", "0"]) expect(pressed(start, key).state).toEqual(start)
+  expect(pressed(start, "8").state.screen).toBe("users")
+  expect(pressed(start, "8").intents).toEqual([{ do: "load_list", list: "users" }])
+  for (const key of ["9", "0"]) expect(pressed(start, key).state).toEqual(start)
 })
 
 test("q ends it, and so does Ctrl-C, also from within a prompt", () => {

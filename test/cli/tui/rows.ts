@@ -291,3 +291,48 @@ export const boxFacts = (more: Partial<BoxFacts> = {}): BoxFacts => ({
   server: { data_dir: "/srv/restored box", run_id: idAt(NOW) },
   ...more,
 })
+
+export const endUser = (
+  id: string,
+  more: Partial<Components["User"]> = {},
+): Components["User"] => ({
+  id,
+  application_id: idAt(NOW, 70),
+  environment: "live",
+  email: null,
+  email_verified: false,
+  name: null,
+  avatar_url: null,
+  phone_number: null,
+  phone_verified: false,
+  status: "active",
+  mfa_enabled: false,
+  mfa_methods: [],
+  is_anonymous: false,
+  anonymous_device_id: null,
+  identities: [],
+  locale: null,
+  metadata: {},
+  app_metadata: {},
+  subscriber_id: null,
+  first_activity_at: null,
+  last_login_at: null,
+  created_at: new Date(NOW).toISOString(),
+  updated_at: new Date(NOW).toISOString(),
+  ...more,
+})
+
+export const userSession = (
+  id: string,
+  more: Partial<Components["UserSession"]> = {},
+): Components["UserSession"] => ({
+  id,
+  current: false,
+  device: null,
+  ip: "192.0.2.7",
+  organization_id: idAt(NOW, 71),
+  created_at: new Date(NOW).toISOString(),
+  last_used_at: new Date(NOW).toISOString(),
+  expires_at: new Date(NOW + 86_400_000).toISOString(),
+  ...more,
+})
