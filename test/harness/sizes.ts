@@ -70,6 +70,8 @@ export const sizes = {
   firefox: full,
   /** Lines of a file of subscribers that is imported over a SIGKILL. */
   imported: full ? 1_000_000 : 8_000,
+  /** People who bring their passwords from another system. */
+  imported_users: full ? 1_000 : 30,
   /** Subscribers that come from a file and get a publish. */
   audience: full ? 100_000 : 1_000,
   /** Seconds for which the network of a page that shows an inbox is off. */
