@@ -51,9 +51,9 @@ export async function removeUsersOf(store: Store, environment_id: string): Promi
   }
 }
 
-/** Removes users with everything that names them, in small transactions. The users themselves go last. */
-export async function removeUsers(store: Store, ids: string[]): Promise<void> {
-  if (ids.length === 0) return
+/** Removes users with everything that names them, in small transactions. The users go last; returns their number. */
+export async function removeUsers(store: Store, ids: string[]): Promise<number> {
+  if (ids.length === 0) return 0
   await removeSessions(store, ids)
   const own = [
     { rows: memberships, id: memberships.id, user_id: memberships.user_id },
@@ -69,12 +69,13 @@ export async function removeUsers(store: Store, ids: string[]): Promise<void> {
     const old = inArray(user_id, ids)
     while ((await removeSome(store, rows, { id, old, most: AT_ONCE })) > 0);
   }
-  await store.tx(async (tx) => {
+  return store.tx(async (tx) => {
     const gone = await tx.delete(users).where(inArray(users.id, ids)).returning()
     await bumpAll(
       tx,
       gone.flatMap((row) => countsOf(row, -1)),
     )
+    return gone.length
   })
 }
 

@@ -104,7 +104,8 @@ export async function startSignedIn(
   const organization = toActive(activeOf(organizations))
   const at = now()
   const seen = { is_new, last_login_at: at, last_organization_id: organization.id }
-  const user = await noteActivity(tx, environment, proven.user, seen)
+  const active = await noteActivity(tx, environment, proven.user, seen)
+  const user = active.subscriber_id === null ? await linkSubscriber(tx, active) : active
   await makeRoom(tx, environment, user)
   const { session, refresh_token } = await startSession(tx, sessionOwner(parts, environment), {
     ...{ user_id: user.id, project_id: user.project_id, environment_id: environment.id },

@@ -1,6 +1,8 @@
 import { and, eq, inArray } from "drizzle-orm"
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
 import { auditLog } from "../audit-log/tables"
+import { removeUsers } from "../auth/removed-users"
+import { users } from "../auth/tables"
 import { secondsFromNow } from "../core/time"
 import { devices } from "../devices/tables"
 import { events } from "../events/tables"
@@ -49,6 +51,8 @@ export interface RemovedRows {
   inbound_emails: number
   events: number
   log_entries: number
+  /** End users, with their sessions. */
+  users: number
   /** The ids of messages whose attempt runs: they go when it has ended. */
   in_flight: Set<string>
 }
@@ -65,11 +69,21 @@ export async function removeNaming(
   named: Omit<Removal, "removed">,
   goes_on: () => boolean,
 ): Promise<RemovedRows> {
-  const counts = { messages: 0, captures: 0, inbound_emails: 0, events: 0, log_entries: 0 }
+  const counts = {
+    messages: 0,
+    captures: 0,
+    inbound_emails: 0,
+    events: 0,
+    log_entries: 0,
+    users: 0,
+  }
   const removal: Removal = { ...named, removed: { ...counts, in_flight: new Set() } }
   const { store, person, account_id, removed } = removal
   const db = store.read
   const subjects = namesIn(person, "subscriber_id")
+  await each(foundIn(db, users.id, person), async (ids) => {
+    removed.users += await removeUsers(store, ids)
+  })
   await each(messagesOf(db, person), (ids) => removeMessagesOf(removal, ids))
   for (const id of subjects) await dropInbox(store, id)
   const captures = foundIn(db, mailboxRecipients.mail_id, person)

@@ -1,5 +1,8 @@
 import { and, asc, eq, gt, inArray, type SQL } from "drizzle-orm"
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
+import { toServerResponse } from "../auth/end-users"
+import { userSessions, users } from "../auth/tables"
+import { toListed } from "../auth/user-sessions"
 import { type ConsentRow, shownConsent } from "../consents/consents"
 import { shownUnsubscribe } from "../consents/subscriber-choices"
 import { consents, unsubscribeLinks } from "../consents/tables"
@@ -35,6 +38,7 @@ import {
   deletedPerson,
   foundIn,
   messagesOf,
+  namesIn,
   ofPerson,
   personOf,
 } from "./traced-person"
@@ -96,6 +100,14 @@ async function* documentOf(
   yield* list("unsubscribe_links", links, ({ project_id: _, ...one }) => one)
   const shownDevice = ({ project_id: _, token_hash: __, ...one }: DeviceRow) => one
   yield* list("devices", rowsOf(db, devices, by(devices)), shownDevice)
+  yield* list("users", rowsOf(db, users, by(users)), toServerResponse)
+  const named = inArray(userSessions.user_id, namesIn(person, "subscriber_id"))
+  const sessions = rowsOf(
+    db,
+    userSessions,
+    and(eq(userSessions.project_id, person.project_id), named),
+  )
+  yield* list("user_sessions", sessions, (row) => toListed(row, null))
   const whole = each(messagesOf(db, person), (id) => wholeMessage(parts, person.project_id, id))
   yield* list("messages", whole, (one) => one)
   const received = each(foundIn(db, inboundEmails.id, person), (id) =>

@@ -154,7 +154,7 @@ export function nameFinder(person: TracedPerson): (text: string) => boolean {
 
 /** Whether a segment of a path is an id or external id of the person. The log keeps the beginning of a path. */
 function pathNames(path: string, person: TracedPerson): boolean {
-  if (!/subscribers|devices/.test(path)) return false
+  if (!/subscribers|devices|auth\/users/.test(path)) return false
   const externals = namesIn(person, "external_id")
   const names = new Set([...namesIn(person, "subscriber_id"), ...externals])
   const segments = path.split("/").slice(3)

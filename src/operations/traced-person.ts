@@ -14,6 +14,7 @@ import {
   sql,
 } from "drizzle-orm"
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
+import { users } from "../auth/tables"
 import { consents } from "../consents/tables"
 import { firstIdAt, isUuid } from "../core/ids"
 import { millisFrom } from "../core/time"
@@ -42,7 +43,7 @@ interface PersonNames {
 /** A person, by everything that rows elsewhere may name it by. */
 export interface TracedPerson extends PersonNames {
   project_id: string
-  /** The names of subscribers that were merged into this one. */
+  /** The names of subscribers that were merged into this one, and of the end users that the person is. */
   former?: PersonNames[]
   /** ISO 8601: what was made later is not looked at. */
   until: string
@@ -51,7 +52,8 @@ export interface TracedPerson extends PersonNames {
 type NamedRow = Pick<SubscriberRow, "id" | "project_id" | "external_id" | "email_key" | "phone">
 
 /**
- * The person that a subscriber is, with the names of those that were merged into it. What it shares with
+ * The person that a subscriber is, with the names of those that were merged into it, and of the end users that are
+ * linked to it, or have its address or number. What it shares with
  * another subscriber does not name it. A name that one subscriber has, and another one only had before a
  * merge, belongs to the first one.
  */
@@ -69,7 +71,13 @@ export async function personOf(db: Reader, row: NamedRow, until: string): Promis
   }
   const former: PersonNames[] = []
   for (const one of await mergedInto(db, id)) former.push(await namesOf(one, isTaken))
-  return { project_id, until, ...(await namesOf(row, isHeld)), former }
+  const person = { project_id, until, ...(await namesOf(row, isHeld)), former }
+  const theirs = await db.select().from(users).where(ofPerson(users, person))
+  for (const user of theirs) {
+    const { email_key, phone_number: phone } = user
+    former.push(await namesOf({ id: user.id, external_id: user.id, email_key, phone }, isTaken))
+  }
+  return person
 }
 
 interface SharedName {
@@ -79,7 +87,10 @@ interface SharedName {
 
 type NameCheck = (name: SharedName) => Promise<boolean>
 
-async function namesOf(row: NamedRow, isShared: NameCheck): Promise<PersonNames> {
+async function namesOf(
+  row: Omit<NamedRow, "project_id">,
+  isShared: NameCheck,
+): Promise<PersonNames> {
   const own = async (field: SharedName["field"]) => {
     const value = row[field]
     return value === null || (await isShared({ field, value })) ? null : value

@@ -184,7 +184,7 @@ describe("erase", () => {
         counts: {
           ...{ messages: 3, captures: 2, inbound_emails: 1, events: expect.any(Number) },
           ...{ consents: chain.length, unsubscribes: 2, topics: 1, suppressions: 2 },
-          ...{ devices: 1, unsubscribe_links: 1, log_entries: expect.any(Number) },
+          ...{ devices: 1, users: 0, unsubscribe_links: 1, log_entries: expect.any(Number) },
         },
         remains: expect.any(Array),
       },
