@@ -259,7 +259,7 @@ const WITH_RETRY_AFTER = [409, 429, 503]
 /** Failures by status: a shared answer where the route has no codes of its own, else one with them. */
 export function failuresOf(route: AnyRoute): Record<string, object> {
   const byStatus = new Map<number, ErrorCode[]>(commonStatuses(route).map((status) => [status, []]))
-  for (const own of route.errors ?? []) {
+  for (const own of [...(route.errors ?? []), ...legacyRefused(route)]) {
     const [code, status] = typeof own === "string" ? [own, statusOf(own)] : own
     byStatus.set(status, [...(byStatus.get(status) ?? []), code])
   }
@@ -273,6 +273,15 @@ export function failuresOf(route: AnyRoute): Record<string, object> {
   return Object.fromEntries(entries)
 }
 
+/** Whether the request says which environment of which application it is for. */
+export function namesEnvironment({ body, query }: AnyRoute): boolean {
+  const fields = { ...body?.properties, ...query?.properties }
+  return "application_id" in fields && "environment" in fields
+}
+
+const legacyRefused = ({ callers, any_environment }: AnyRoute): ErrorCode[] =>
+  callers.includes("app") && !any_environment ? ["environment_required"] : []
+
 function commonStatuses(route: AnyRoute): number[] {
   const { callers, method, path, idempotent } = route
   const is_open = callers.includes("none")
@@ -283,7 +292,7 @@ function commonStatuses(route: AnyRoute): number[] {
     ...(method === "GET" ? [] : [400]),
     ...(is_open && !for_people ? [] : [401]),
     ...(is_open ? [] : [403]),
-    ...(chosen || path.includes("{") ? [404] : []),
+    ...(chosen || path.includes("{") || namesEnvironment(route) ? [404] : []),
     ...(idempotent ? [409] : []),
   ]
 }

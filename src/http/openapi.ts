@@ -261,17 +261,11 @@ function parametersOf(route: AnyRoute, schemas: SchemaComponents) {
     ...fieldsOf(route.query, "query", schemas),
     ...fieldsOf(route.headers, "header", schemas),
     ...contextOf(route),
-    ...(namesEnvironment(route) ? [shared.reference("parameters", "Environment")] : []),
+    ...(shared.namesEnvironment(route) ? [shared.reference("parameters", "Environment")] : []),
     ...(route.idempotent ? [shared.reference("parameters", "IdempotencyKey")] : []),
     ...(route.body || route.query ? [shared.reference("parameters", "Strict")] : []),
     ...common,
   ]
-}
-
-/** Whether the request says which environment it is for. */
-const namesEnvironment = ({ body, query }: AnyRoute): boolean => {
-  const fields = { ...body?.properties, ...query?.properties }
-  return "application_id" in fields && "environment" in fields
 }
 
 /** What a console caller has to choose, where a key already says it. */

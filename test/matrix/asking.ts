@@ -1,5 +1,5 @@
 import { expect } from "bun:test"
-import type { AnyRoute } from "../../src/http/route"
+import type { AnyRoute, CallerKind } from "../../src/http/route"
 import { type Ask, client, type Reply } from "../harness/client"
 import type { Person } from "../harness/people"
 import type { TestService } from "../harness/service"
@@ -35,41 +35,61 @@ export function ask(
   const address = `10.${(addresses >> 16) & 255}.${(addresses >> 8) & 255}.${addresses & 255}`
   const request: Ask = { headers: { "x-forwarded-for": address, ...headers } }
   if (body) request.body = body(ids)
-  const path = pathOf(route, ids)
-  const searched = query ? `${path}${path.includes("?") ? "&" : "?"}${query}` : path
-  return who.call(route.method, searched, request)
+  return who.call(route.method, pathOf(route, ids, query), request)
 }
 
 export const nameOf = ({ method, path }: AnyRoute) => `${method} ${path}`
 
+export const isOfAuth = ({ path }: AnyRoute) => path.startsWith("/v1/auth/")
+
 export function rowOf(route: AnyRoute): Row {
-  const row = ROWS[nameOf(route)]
+  const row = isOfAuth(route) ? rowOfAuth(route) : ROWS[nameOf(route)]
   if (!row) throw new Error(`${nameOf(route)} has no row in the matrix`)
   return row
+}
+
+/** The example that the reference shows, for the application of the world. */
+function rowOfAuth({ example, body, query }: AnyRoute): Row {
+  const is_named = (schema: AnyRoute["body"]) => schema?.properties.application_id !== undefined
+  const own = is_named(body)
+  const named = ({ application_id }: Ids) => (own ? { application_id } : {})
+  return {
+    ...(body && { body: (ids) => ({ ...(example as object), ...named(ids) }) }),
+    inBody: own ? ["application_id"] : [],
+    inQuery: is_named(query) ? ["application_id"] : [],
+    fixed: { environment: "live" },
+  }
 }
 
 /** Parameters of a path that are words of the contract, and nobody's. */
 const WORDS = ["kind", "provider"]
 
-/** The ids that a request names, in its path, its body and its query. */
-export const namesIn = (route: AnyRoute): string[] => [
-  ...[...route.path.matchAll(/\{(\w+)\}/g)]
-    .map(([, name = ""]) => name)
-    .filter((name) => !WORDS.includes(name) && !(name in (rowOf(route).fixed ?? {}))),
-  ...(rowOf(route).inBody ?? []),
-  ...(rowOf(route).inQuery ?? []),
-]
+/** End users have ids, sessions and keys of their own beside those of the console. */
+const idName = (route: AnyRoute, name: string) =>
+  isOfAuth(route) && ["user_id", "session_id", "key_id"].includes(name) ? `end_${name}` : name
 
-function pathOf(route: AnyRoute, ids: Ids): string {
-  const { fixed = {}, query } = rowOf(route)
+/** The ids that a request of a caller of this kind names, in its path, its body and its query. */
+export function namesIn(route: AnyRoute, kind: CallerKind = "key"): string[] {
+  const { fixed = {}, inBody = [], inQuery = [] } = rowOf(route)
+  const in_path = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name)
+  const own = in_path.filter((name) => !WORDS.includes(name) && !(name in fixed))
+  const says_target = !isOfAuth(route) || kind === "key" || kind === "console"
+  return [...own, ...(says_target ? [...inBody, ...inQuery] : [])].map((name) =>
+    idName(route, name),
+  )
+}
+
+/** With what the row and the test have in the query. */
+export function pathOf(route: AnyRoute, ids: Ids, more?: string): string {
+  const { fixed = {}, query, inQuery = [] } = rowOf(route)
   const known = (name: string) => {
-    const id = fixed[name] ?? ids[name]
+    const id = fixed[name] ?? ids[idName(route, name)]
     if (id === undefined) throw new Error(`the matrix has no id for {${name}}`)
     return id
   }
   const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => known(name))
-  const ours = (rowOf(route).inQuery ?? []).map((name) => `${name}=${known(name)}`)
-  const named = query === undefined ? ours : [...ours, query]
+  const ours = inQuery.map((name) => `${name}=${known(name)}`)
+  const named = [...ours, query, more].filter((one) => one !== undefined)
   return named.length > 0 ? `${path}?${named.join("&")}` : path
 }
 

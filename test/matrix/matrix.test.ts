@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, test } from "bun:test"
 import { routeTable } from "../../src/app"
-import type { AnyRoute } from "../../src/http/route"
-import { complaints } from "../harness/client"
+import { isForBrowsers } from "../../src/http/cors"
+import type { AnyRoute, CallerKind } from "../../src/http/route"
+import { callingWith, complaints } from "../harness/client"
 import { NOBODY } from "../harness/mail"
 import { person, team } from "../harness/people"
 import { sharedService } from "../harness/shared-service"
@@ -13,10 +14,12 @@ import {
   exchanged,
   expectNoLeak,
   expectRefused,
+  isOfAuth,
   withKey as keyOf,
   MARK,
   nameOf,
   namesIn,
+  pathOf,
   swaps,
   withToken as tokenOf,
 } from "./asking"
@@ -29,16 +32,19 @@ const routes = routeTable(service.parts)
 const guarded = routes.filter(({ callers }) => !callers.includes("none"))
 const forKeys = ({ callers }: AnyRoute) => callers.includes("key")
 const isForSubscribersToo = ({ callers }: AnyRoute) => callers.includes("subscriber")
+const forServers = ({ callers }: AnyRoute) => callers.includes("key") || callers.includes("console")
 const forSubscribers = (route: AnyRoute) => isForSubscribersToo(route) && !forKeys(route)
+const forPeople = ({ callers }: AnyRoute) => callers.includes("console")
 const isOfOperator = ({ scope }: AnyRoute) => scope === "role:operator"
 const isOfProject = (route: AnyRoute) => route.scope !== "role:any" && !isOfOperator(route)
-const ofAccounts = guarded.filter((route) => isOfProject(route) && !forSubscribers(route))
+const ofAccounts = guarded.filter((route) => isOfProject(route) && forServers(route))
 const named = (list: AnyRoute[]) => list.map((route) => [nameOf(route), route] as const)
 const scopesOf = ({ scope }: AnyRoute) => scope.split("|").filter((one) => !one.startsWith("role:"))
 
 const { anybody } = service
 const withKey = (key: string) => keyOf(service, key)
 const withToken = (token: string) => tokenOf(service, token)
+const withApplication = (headers: Record<string, string>) => callingWith(service.app, headers)
 
 const NO_IDS = ["x", "instance", NOBODY.toUpperCase(), `evt_${NOBODY}`, NOBODY.replaceAll("-", "")]
 
@@ -100,12 +106,25 @@ async function stateOf({
   return JSON.stringify(all, (name, value) => (/^last_|_seconds$/.test(name) ? null : value))
 }
 
-/** Who in this world may call the route, with the headers that they need. */
-function insiders(route: AnyRoute, world: World): [Caller, Ids][] {
-  if (forSubscribers(route)) return [[withToken(world.inbox_token), {}]]
-  const keyed: [Caller, Ids][] = forKeys(route) ? [[withKey(world.keys.whole), {}]] : []
-  return [[world.owner, here(world)], ...keyed]
+/** Who in this world may call the route, with the headers that they need, and what they are. */
+function insiders(route: AnyRoute, world: World): [Caller, Ids, CallerKind][] {
+  const { owner, keys, shop, user, inbox_token } = world
+  const all: [Caller, Ids, CallerKind][] = [
+    [owner, here(world), "console"],
+    [withKey(keys.whole), {}, "key"],
+    ...(isOfAuth(route) ? [[shop.server(), {}, "key"] as [Caller, Ids, CallerKind]] : []),
+    [shop.app(), {}, "app"],
+    [user, {}, "user"],
+    [withToken(inbox_token), {}, "subscriber"],
+  ]
+  const admitted = all.filter(([, , kind]) => route.callers.includes(kind))
+  // A device is named by them as they know it, and not by its id.
+  return forServers(route) && !isOfAuth(route)
+    ? admitted.filter(([, , kind]) => !isProgram(kind))
+    : admitted
 }
+
+const isProgram = (kind: CallerKind) => ["app", "user", "subscriber"].includes(kind)
 
 const here = ({ account_id, project_id }: World) => ({
   "x-account-id": account_id,
@@ -113,7 +132,8 @@ const here = ({ account_id, project_id }: World) => ({
 })
 
 test("every route has a row, and every row a route", () => {
-  expect(Object.keys(ROWS).sort()).toEqual(routes.map(nameOf).sort())
+  const others = routes.filter((route) => !isOfAuth(route))
+  expect(Object.keys(ROWS).sort()).toEqual(others.map(nameOf).sort())
 })
 
 describe.each(named(guarded))("%s", (_, route) => {
@@ -126,6 +146,9 @@ describe.each(named(guarded))("%s", (_, route) => {
       withKey(theirs.keys.whole.replace("svc_live", "svc_test")),
       withKey(theirs.keys.revoked),
       withKey(theirs.keys.expired),
+      withApplication({ "x-application-key": theirs.shop.keys.live.replace("live", "test") }),
+      withApplication({ "x-application-secret": `${theirs.shop.secret}x` }),
+      withToken(theirs.user.access_token.replace(/....$/, "AAAA")),
       withToken("a.b.c"),
       withToken(`${btoa('{"alg":"none"}')}.${btoa('{"sub":"x"}')}.`),
       await signedOut(service),
@@ -157,7 +180,8 @@ describe.each(named(guarded))("%s", (_, route) => {
     for (const headers of [{}, origin]) {
       const answer = await ask(route, withToken(theirs.inbox_token), theirs.ids, headers)
       expectRefused(answer, 403, "forbidden")
-      expect(answer.headers.get("access-control-allow-origin")).toBeNull()
+      const shown = answer.headers.get("access-control-allow-origin")
+      if (!isForBrowsers(route)) expect(shown).toBeNull()
     }
     const keyed = await ask(route, withKey(theirs.keys.revoked), theirs.ids, origin)
     expect(keyed.headers.get("access-control-allow-origin")).toBeNull()
@@ -165,12 +189,12 @@ describe.each(named(guarded))("%s", (_, route) => {
 
   test("tells a foreign id as little as one that nobody has", async () => {
     if (isOfOperator(route)) return // what it names belongs to no account
-    const siblings: [Caller, Ids][] = forKeys(route) ? [[withKey(theirs.keys.sibling), {}]] : []
-    const callers = [...insiders(route, ours), ...siblings]
-    for (const swapped of swaps(namesIn(route))) {
-      const foreign = exchanged(ours.ids, swapped, (name) => theirs.ids[name] ?? "")
-      const absent = exchanged(ours.ids, swapped, () => NOBODY)
-      for (const [who, headers] of callers) {
+    const sibling = [withKey(theirs.keys.sibling), {}, "key"] as ReturnType<typeof insiders>[number]
+    const callers = [...insiders(route, ours), ...(forKeys(route) ? [sibling] : [])]
+    for (const [who, headers, kind] of callers) {
+      for (const swapped of swaps(namesIn(route, kind))) {
+        const foreign = exchanged(ours.ids, swapped, (name) => theirs.ids[name] ?? "")
+        const absent = exchanged(ours.ids, swapped, () => NOBODY)
         const theirsAsked = await ask(route, who, foreign, headers)
         expectNoLeak(theirsAsked)
         expect(theirsAsked.status).toBe(404)
@@ -181,9 +205,9 @@ describe.each(named(guarded))("%s", (_, route) => {
   })
 
   test("takes a text that is no id for an id that nobody has", async () => {
-    const [[who, headers] = [ours.owner, {}]] = insiders(route, ours)
+    const [[who, headers, kind] = [ours.owner, {}, "console" as const]] = insiders(route, ours)
     if (isOfOperator(route)) return
-    for (const swapped of swaps(namesIn(route))) {
+    for (const swapped of swaps(namesIn(route, kind))) {
       for (const text of share(NO_IDS)) {
         const none = exchanged(ours.ids, swapped, () => text)
         const { status } = await ask(route, who, none, headers)
@@ -234,7 +258,7 @@ describe.each(named(ofAccounts))("%s", (_, route) => {
       [locked, "account_locked"],
       [suspended, "account_suspended"],
     ] as const) {
-      expectRefused(await ask(route, of.owner, of.ids, here(of)), 403, code)
+      if (forPeople(route)) expectRefused(await ask(route, of.owner, of.ids, here(of)), 403, code)
       expectRefused(await ask(route, withKey(of.keys.whole), of.ids), 403, code)
     }
   })
@@ -263,6 +287,7 @@ describe.each(named(ofAccounts))("%s", (_, route) => {
   })
 
   test("is closed to sessions of another account", async () => {
+    if (!forPeople(route)) return
     const foreign = [
       await ask(route, ours.owner, theirs.ids, { "x-account-id": theirs.account_id }),
       await ask(route, ours.owner, theirs.ids, { "x-account-id": NOBODY }),
@@ -307,10 +332,7 @@ test.each(named(lists.filter((route) => !isOfOperator(route))))(
     for (const world of [ours, theirs]) {
       const keys = await world.owner.get("/v1/api-keys?per_page=1", here(world))
       const ids: Ids = { ...ours.ids, cursor: keys.body.meta.next_cursor }
-      const url = `${route.path}?cursor={cursor}`.replaceAll(
-        /\{(\w+)\}/g,
-        (_, name: string) => ids[name] ?? "",
-      )
+      const url = pathOf(route, ids, `cursor=${ids.cursor}`)
       const [[who, headers] = [ours.owner, {}]] = insiders(route, ours)
       const answer = await who.call("GET", url, { headers })
       const is_own = world === ours && route.path === "/v1/api-keys"
@@ -323,12 +345,12 @@ test.each(named(lists.filter((route) => !isOfOperator(route))))(
 test.each(named(lists.filter((route) => !isOfOperator(route))))(
   "%s goes on neither after nor before a record of somebody else",
   async (_, route) => {
-    const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => ours.ids[name] ?? "")
     // An external id is a name that the caller gives, so its echo tells nothing.
     const { external_id: _name, ...foreign } = theirs.ids
     const [[who, headers] = [ours.owner, {}]] = insiders(route, ours)
     for (const side of ["after", "before"]) {
-      const asked = (id: string) => who.call("GET", `${path}?${side}=${id}`, { headers })
+      const asked = (id: string) =>
+        who.call("GET", pathOf(route, ours.ids, `${side}=${id}`), { headers })
       const nobodys = await asked(NOBODY)
       expect(nobodys.status).toBe(422)
       for (const id of share(Object.values(foreign))) {

@@ -1,4 +1,5 @@
 import { eq } from "drizzle-orm"
+import { applicationKeys, users } from "../../src/auth/tables"
 import { newId } from "../../src/core/ids"
 import { isoFrom, millis, now, secondsFromNow } from "../../src/core/time"
 import * as apiKeys from "../../src/identity/api-keys"
@@ -8,6 +9,12 @@ import { inboundRoutes } from "../../src/inbound/tables"
 import * as longJobs from "../../src/jobs/long-jobs"
 import { keep } from "../../src/mailbox/mailbox"
 import { deliveries } from "../../src/webhooks/tables"
+import {
+  newApplication,
+  signedUp,
+  type TestApplication,
+  type TestUser,
+} from "../harness/application"
 import { client } from "../harness/client"
 import { deliverAll } from "../harness/delivery"
 import { mail } from "../harness/mail"
@@ -36,6 +43,10 @@ export interface World {
   }
   /** The token of a subscriber. */
   inbox_token: string
+  /** An application with a user, who is the subscriber; another one of the same project, with nothing of the world. */
+  shop: TestApplication
+  user: TestUser
+  other_shop: TestApplication
   /** People of the account by role; the member has no role in any project. */
   people: Record<"admin" | "billing_admin" | "member", Person>
   /** Members of the account by their role in the project. */
@@ -109,6 +120,13 @@ export async function world(service: TestService, mark: string): Promise<World> 
   const phone = { user_id: person.external_id, platform: "android", token: mark }
   const device = await owner.post("/v1/devices", { device_id: mark, ...phone }, here)
   await owner.get("/v1/push/webpush/public-key", here) // makes the key pair
+  const shop = await newApplication(service, home, { name: `${mark} shop` })
+  const user = await signedUp(service, shop, { name: mark, email: `${mark}@user.test` })
+  await service.store.tx((tx) =>
+    tx.update(users).set({ subscriber_id }).where(eq(users.id, user.id)),
+  )
+  const named = eq(applicationKeys.key, shop.keys.live)
+  const [public_key] = await service.store.read.select().from(applicationKeys).where(named)
   const second = await owner.post("/v1/projects", { name: "Sibling" }, here)
   const sibling = { account_id, project_id: second.body.data.id }
 
@@ -147,6 +165,10 @@ export async function world(service: TestService, mark: string): Promise<World> 
       config_id: config.body.data.id,
       provider: "ses",
       config_token: "no-such-token",
+      application_id: shop.id,
+      end_user_id: user.id,
+      end_session_id: user.session_id,
+      end_key_id: public_key?.id ?? "",
     },
     keys: {
       whole: whole.key,
@@ -156,6 +178,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
       sibling: (await makeKey(service, sibling, "sibling", {})).key,
     },
     inbox_token: await tokenOf(asProject, subscriber_id),
+    ...{ shop, user, other_shop: await newApplication(service, home, { name: "Other" }) },
     people: {
       admin: await home.join("admin"),
       billing_admin: await home.join("billing_admin"),
