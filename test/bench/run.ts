@@ -19,6 +19,7 @@ import type { Bench, Effort } from "./bench"
 import { bodies } from "./bodies"
 import { cold } from "./cold"
 import { deliver } from "./deliver"
+import { endUsers } from "./end-users"
 import { fairness } from "./fairness"
 import { fanOut } from "./fan-out"
 import { growth } from "./growth"
@@ -73,6 +74,7 @@ const after = [
   fanOut,
   inbox,
   push,
+  endUsers,
 ]
 const benches: Bench[] = [...mail, ...smtp, ...after]
 
