@@ -2,6 +2,7 @@ import { applicationDeleted } from "./auth/applications"
 import type { AuthParts } from "./auth/auth-parts"
 import { newDeviceSeen } from "./auth/new-device"
 import { mailNewDevice } from "./auth/new-device-mail"
+import { sendPasswordReset, userPasswordForgotten } from "./auth/password-reset"
 import { removeApplication } from "./auth/removed-applications"
 import { removeDeleted, usersDeleted } from "./auth/removed-users"
 import { chooseByNumber, numberChoice } from "./consents/number-choice"
@@ -140,6 +141,7 @@ export const jobHandlers = (
   ...bind(applicationDeleted, removeApplication(store)),
   ...bind(usersDeleted, removeDeleted(store)),
   ...bind(newDeviceSeen, mailNewDevice(parts.auth)),
+  ...bind(userPasswordForgotten, sendPasswordReset(parts.auth)),
   ...bind(inboxMarked, markRest(store)),
   ...bind(inboxRemoved, removeInbox(store, namedByMessages)),
   ...bind(fanOutStart, start({ store, planners })),

@@ -7,6 +7,7 @@ import type { AuthParts } from "./auth-parts"
 import { byEmail, type EndUserRow, emailKeyOf, findForUpdate, setUser } from "./end-users"
 import type { AuthEnvironment } from "./environments"
 import { countSend } from "./guesses"
+import { linkSubscriber } from "./linked-subscriber"
 import { prepareNotice } from "./notices"
 import { pretend } from "./pretended"
 import { requireOwnCode, requireOwnProof } from "./proof"
@@ -89,7 +90,8 @@ export async function confirmEmail(
     await settle(tx)
     const same = await findForUpdate(tx, environment.project_id, user.id)
     if (await byEmail(tx, environment, email)) refuseTaken("new_email")
-    const changed = await setUser(tx, same, { email, email_verified: true })
+    const renamed = await setUser(tx, same, { email, email_verified: true })
+    const changed = await linkSubscriber(tx, renamed)
     await emitUser(tx, environment, changed, "user.email_verified", { ip_address: ip })
     return changed
   })

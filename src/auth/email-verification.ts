@@ -6,6 +6,7 @@ import type { AuthParts } from "./auth-parts"
 import { type EndUserRow, emailKeyOf, findForUpdate, setUser } from "./end-users"
 import type { AuthEnvironment } from "./environments"
 import { countSend } from "./guesses"
+import { linkSubscriber } from "./linked-subscriber"
 import { expiredLink, LINKS, linksAmong, prepareLink } from "./mailed-links"
 import { requireOwnCode } from "./proof"
 import { requireRedirect } from "./redirects"
@@ -85,7 +86,7 @@ async function verifyEmail(
   facts: UserEventFacts,
 ): Promise<EndUserRow> {
   if (user.email_verified) return user
-  const verified = await setUser(tx, user, { email_verified: true })
+  const verified = await linkSubscriber(tx, await setUser(tx, user, { email_verified: true }))
   await emitUser(tx, environment, verified, "user.email_verified", facts)
   return verified
 }

@@ -7,10 +7,12 @@ import type { AuthParts } from "./auth-parts"
 import { type EndUserRow, emailKeyOf, findForUpdate, setUser } from "./end-users"
 import type { AuthEnvironment } from "./environments"
 import { countRegistration } from "./guesses"
+import { linkSubscriber } from "./linked-subscriber"
 import { linksAmong, prepareLink } from "./mailed-links"
 import { requireEmailDomain, requireMethod } from "./methods"
 import { rememberPassword, rulesOf } from "./own-password"
 import { pretend } from "./pretended"
+import { givenOf } from "./profile-fields"
 import type { AuthResultRecord } from "./schemas"
 import { completeSignIn, createUser, type UserClient } from "./sign-in"
 import { userLinks } from "./tables"
@@ -97,12 +99,9 @@ async function newcomer(
   if (invitation_token === undefined)
     return createUser(tx, environment, { ...profileOf(wanted), email, password_hash })
   const user = await invited(tx, environment, email, invitation_token)
-  return setUser(tx, user, {
-    ...{ status: "active" as const, email_verified: true, password_hash },
-    ...(name !== undefined && { name }),
-    ...(locale !== undefined && { locale }),
-    ...(metadata !== undefined && { metadata }),
-  })
+  const active = { status: "active" as const, email_verified: true, password_hash }
+  const changes = { ...givenOf({ name, locale, metadata }), ...active }
+  return linkSubscriber(tx, await setUser(tx, user, changes))
 }
 
 async function invited(tx: Tx, environment: AuthEnvironment, email: string, token: string) {

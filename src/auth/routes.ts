@@ -5,7 +5,9 @@ import { codeRoutes } from "./code-routes"
 import { endUserRoutes } from "./end-user-routes"
 import { environmentRoutes } from "./environment-routes"
 import { magicLinkRoutes } from "./magic-link-routes"
+import { ownAccountRoutes } from "./own-account-routes"
 import { ownUserRoutes } from "./own-user-routes"
+import { passwordRoutes } from "./password-routes"
 import { publicRoutes } from "./public-routes"
 import { userSessionRoutes } from "./user-session-routes"
 
@@ -16,7 +18,9 @@ export const authRoutes = (parts: AuthParts): AnyRoute[] => [
   ...publicRoutes(parts),
   ...magicLinkRoutes(parts),
   ...codeRoutes(parts),
+  ...passwordRoutes(parts),
   ...userSessionRoutes(parts),
   ...ownUserRoutes(parts),
   ...endUserRoutes(parts),
+  ...ownAccountRoutes(parts),
 ]
