@@ -36,8 +36,12 @@ export async function deliverAll(
   return handed
 }
 
-/** As `deliverAll`, of texts: each is sent. Resolves with what the provider was handed. */
-export async function deliverTexts({ parts }: TestService, meaning: "sent" | "refused" = "sent") {
+/** As `deliverAll`, of texts: each is sent, or refused. Resolves with what the provider was handed. */
+export async function deliverTexts(
+  { parts }: TestService,
+  meaning: "sent" | "refused" = "sent",
+  isOver?: () => Promise<boolean>,
+) {
   const handed: OutgoingText[] = []
   const provider: SmsProvider = {
     name: "log",
@@ -49,7 +53,7 @@ export async function deliverTexts({ parts }: TestService, meaning: "sent" | "re
     close: async () => {},
   }
   const sms = { ...parts, provider, sandbox: provider, concurrency: 4 }
-  await runChannels(parts, channelTable(noEmail(parts), { sms }))
+  await runChannels(parts, channelTable(noEmail(parts), { sms }), isOver)
   return handed
 }
 
