@@ -120,6 +120,8 @@ GET /u/{token}
 GET /v1/accounts/me/projects
 GET /v1/admin/backups
 GET /v1/admin/doctor
+GET /v1/auth/email-otp/availability
+GET /v1/auth/phone/availability
 GET /v1/callbacks/sms/{provider}/{config_token}
 GET /v1/domains/{domain_id}/status
 GET /v1/health
@@ -142,6 +144,12 @@ POST /session/token
 POST /u/{token}
 POST /v1/accounts/me/projects
 POST /v1/admin/backups
+POST /v1/auth/email-otp/send
+POST /v1/auth/email-otp/verify
+POST /v1/auth/magic-link/send
+POST /v1/auth/magic-link/verify
+POST /v1/auth/phone/send
+POST /v1/auth/phone/verify
 POST /v1/callbacks/email/{provider}/{config_token}
 POST /v1/callbacks/sms/{provider}/{config_token}
 POST /v1/domains/{domain_id}/verify
