@@ -117,7 +117,7 @@ export async function compose(
   const backups = openBackups({ settings, secrets })
   const own = { store, secrets, backups, blobs, inbound_blobs, domains, rules, planners }
   const watching = new MessageWatchers(store, (tell) => watch(store.read, tell))
-  const auth = openAuth({ store, secrets, workers, cursors, base_url, rules, watching })
+  const auth = openAuth({ ...ground, cursors, rules, watching })
   const work = { ...own, auth, open_providers, inbound }
   const handlers = jobHandlers(work, { mail, link_base })
   pauses.add(Object.keys(handlers))

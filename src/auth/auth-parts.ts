@@ -1,3 +1,4 @@
+import type { Settings } from "../core/config"
 import type { Secrets } from "../core/secrets"
 import type { Workers } from "../core/workers"
 import type { SendRules } from "../emails/prepare"
@@ -19,6 +20,7 @@ interface AuthGround {
   base_url: () => string
   rules: SendRules
   watching: MessageWatchers
+  settings: Pick<Settings, "auth.captcha.endpoint">
 }
 
 /** What signing end users in needs. */

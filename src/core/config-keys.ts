@@ -1,4 +1,5 @@
 import { nearest } from "../lib/text"
+import { authKeys } from "./config-auth"
 import {
   awsRegion,
   backupSchedule,
@@ -229,6 +230,7 @@ export const keys = {
   ),
   ...smsKeys,
   ...pushKeys,
+  ...authKeys,
 
   sign_up: key(
     oneOf("closed", "invite", "open"),
