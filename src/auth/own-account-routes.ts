@@ -110,6 +110,7 @@ const sendRoute = (parts: AuthParts, path: string) =>
     example: { redirect_url: "https://shop.example.com/verified" },
     response: VerificationSent,
     errors: [
+      "user_not_found",
       "already_verified",
       "invalid_url",
       "email_not_configured",

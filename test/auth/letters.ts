@@ -15,7 +15,7 @@ interface Letter {
 }
 
 const TOKEN = /belfry_(?:verify|reset|invitation|magic)_[\w-]{43}/
-const CODE = /^(\d{6})\r?$/m
+const CODE = /(?:^|[: ])(\d{6})\r?$/m
 
 /** The mails that arrived at addresses, the newest last. */
 export function letters(service: TestService) {
