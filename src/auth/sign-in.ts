@@ -158,7 +158,7 @@ async function organizationsIn(
 ): Promise<OwnOrganization[]> {
   for (const wanted of [organization_id, user.last_organization_id]) {
     const found = wanted ? await organizationsOf(db, user, wanted) : []
-    if (wanted && found[0]?.id === wanted) return found
+    if (found[0] && found[0].id === wanted) return found
   }
   return organizationsOf(db, user, environment.default_organization_id)
 }

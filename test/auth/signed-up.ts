@@ -12,7 +12,7 @@ type Entered = Partial<Omit<ProvenUser, "environment" | "user">> & {
 }
 
 /** A user's answer of a way in; tests of them have a session. */
-type SignedIn = AuthResultRecord & {
+export type SignedIn = AuthResultRecord & {
   tokens: NonNullable<AuthResultRecord["tokens"]>
   session: NonNullable<AuthResultRecord["session"]>
 }
