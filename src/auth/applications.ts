@@ -8,7 +8,7 @@ import { enqueue, type JobKind } from "../jobs/jobs"
 import { fieldsOf } from "../lib/record-fields"
 import { slugFrom } from "../lib/text"
 import { signerIn } from "../signing-keys/signing-keys"
-import { bump, totals } from "../store/counters"
+import { bump, total, totals } from "../store/counters"
 import type { RowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { insertKey, keysAmong } from "./application-keys"
@@ -68,6 +68,7 @@ export function list(db: Reader, project_id: string, only?: string): RowList<App
   const rows = application.list(db, project_id, { filter: wanted })
   return {
     ...rows,
+    ...(only === undefined && { total: () => total(db, project_id, "applications") }),
     async list(window) {
       const found = await rows.list(window)
       return { ...found, rows: await shownAll(db, found.rows) }
@@ -203,8 +204,8 @@ async function shownAll(db: Reader, rows: ApplicationRow[]): Promise<Application
       keys.find((key) => key.application_id === row.id && key.environment === name)?.key ?? null
     const environmentsOf = ENVIRONMENT_NAMES.map((name) => {
       const found = own.find((one) => one.application_id === row.id && one.name === name)
-      const total = found ? users.get(usersOf(found.id)) : 0
-      return { name, status: "active" as const, users: total ?? 0 }
+      const counted = found ? users.get(usersOf(found.id)) : 0
+      return { name, status: "active" as const, users: counted ?? 0 }
     })
     return fieldsOf(Application, {
       ...row,

@@ -109,6 +109,10 @@ const idsOf = () => ({
   subscriber_id: newId(),
   webhook_id: newId(),
   topic_id: newId(),
+  application_id: newId(),
+  environment_id: newId(),
+  organization_id: newId(),
+  end_user_id: newId(),
 })
 
 const GROWING = "SELECT id, account_id FROM projects WHERE NOT hidden AND name <> 'Neighbour'"

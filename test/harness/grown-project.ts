@@ -17,6 +17,10 @@ export interface GrownIds {
   subscriber_id: string
   webhook_id: string
   topic_id: string
+  application_id: string
+  environment_id: string
+  organization_id: string
+  end_user_id: string
 }
 
 /** By table: what its rows say, and as SQL what is different in the row number `i`. */
@@ -37,8 +41,9 @@ const ID = `unhex(printf('%012x7%03x8000%012x', ${START_MS} + i * ${STEP_MS}, i 
 /** The row that the ids of a path name. */
 const NAMED = 7
 
-const idOr = (id: string) =>
-  `CASE i WHEN ${NAMED} THEN unhex('${id.replaceAll("-", "")}') ELSE ${ID} END`
+const just = (id: string) => `unhex('${id.replaceAll("-", "")}')`
+
+const idOr = (id: string) => `CASE i WHEN ${NAMED} THEN ${just(id)} ELSE ${ID} END`
 
 const TEXTS = { variables: [], detected_variables: [], layout_id: null, locale: null }
 
@@ -197,6 +202,7 @@ const growths = (ids: GrownIds): Record<string, Growth> => {
       },
       each: { id: idOr(webhook_id) },
     },
+    ...endUsers(ids),
     jobs: { given: { name: "usage.alert", state: 4 } },
     reputation_hours: {
       given: { dimension: "domain", hour: Math.floor(Date.now() / 3_600_000), shard: 0 },
@@ -211,6 +217,39 @@ const growths = (ids: GrownIds): Record<string, Growth> => {
         state: 4,
       },
       each: { event_id: ID },
+    },
+  }
+}
+
+const FAR = "2100-01-01T00:00:00.000Z"
+
+/** Of one application, in `live`. */
+function endUsers(ids: GrownIds): Record<string, Growth> {
+  const { application_id, environment_id, organization_id, end_user_id } = ids
+  const place = { application_id, environment_id, organization_id }
+  const email = "'user' || i || '@example.com'"
+  return {
+    applications: {
+      most: 1,
+      given: { type: "web", allowed_origins: [], redirect_urls: [], deleting_at: null },
+      each: { id: just(application_id) },
+    },
+    auth_environments: {
+      most: 1,
+      given: { ...place, name: "live", settings: {}, default_organization_id: organization_id },
+      each: { id: just(environment_id) },
+    },
+    organizations: { most: 1, given: place, each: { id: just(organization_id) } },
+    users: {
+      given: {
+        ...{ ...place, environment: "live", status: "active", subscriber_id: null },
+        ...{ phone_number: null, anonymous_device_id: null, search_key: "ann example" },
+      },
+      each: { id: idOr(end_user_id), email, email_key: email },
+    },
+    memberships: { given: place, each: { user_id: idOr(end_user_id) } },
+    user_sessions: {
+      given: { ...place, user_id: end_user_id, revoked_at: null, act: null, expires_at: FAR },
     },
   }
 }

@@ -40,6 +40,8 @@ const VALUES: Record<string, string[]> = {
   since: ["2000-01-01T00:00:00Z", "2100-01-01T00:00:00Z"],
   offset: ["9000"],
   unread: ["true", "false"],
+  phone_number: ["+15550100", "+15550199"],
+  q: ["example", "nothing"],
 }
 
 /** The first look at the public key of a project makes it, so it is no read alone. */
@@ -61,6 +63,8 @@ export function readCalls(
     external_id: "u7",
     device_id: "d7",
     kind: "email_provider",
+    user_id: ids.end_user_id,
+    environment: "live",
   }
   const routes = routeTable({} as AppParts).filter(
     ({ method, path, page }) =>

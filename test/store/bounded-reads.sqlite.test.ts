@@ -19,6 +19,10 @@ const ids = {
   subscriber_id: newId(),
   webhook_id: newId(),
   topic_id: newId(),
+  application_id: newId(),
+  environment_id: newId(),
+  organization_id: newId(),
+  end_user_id: newId(),
 }
 
 const ROWS = 20_000

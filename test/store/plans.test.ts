@@ -1,5 +1,8 @@
 import { beforeAll, describe, expect, test } from "bun:test"
 import { and, inArray } from "drizzle-orm"
+import type { AuthEnvironment } from "../../src/auth/environments"
+import type { UserFilter } from "../../src/auth/user-list"
+import * as users from "../../src/auth/user-list"
 import type { Secrets } from "../../src/core/secrets"
 import * as emails from "../../src/emails/emails"
 import * as feed from "../../src/events/feed"
@@ -60,6 +63,11 @@ const follow = async (store: Store) => {
 const listInbound = (filter: Partial<InboundFilter>) => (store: Store) =>
   inbound.list(store.read, PROJECT, { ...all, ...filter }).list(page)
 
+const listUsers = (filter: UserFilter) => (store: Store) => {
+  const environment = { id: idFor("environment_1"), project_id: PROJECT } as AuthEnvironment
+  return users.list(store.read, environment, filter).list(page)
+}
+
 const NO_SECRETS = { mac: () => Buffer.alloc(32) } as unknown as Secrets
 const TO_US = { project_id: PROJECT, to_email: "a@in.test" }
 const ANSWER = { in_reply_to: "<1@x.test>", references: [], from: null, returned: null }
@@ -69,6 +77,20 @@ const SCHEDULED = { project_id: PROJECT, channels: ["email" as const] }
 const OLD = { project_id: PROJECT, channel: "email", before: "2020-01-01T00:00:00.000Z" } as const
 
 const paths: Path[] = [
+  ...(
+    [
+      ["users_by_environment", {}],
+      ["users_by_status", { status: "active" }],
+      ["users_by_email", { email: "a@example.test" }],
+      ["users_by_phone", { phone_number: "+4915112345678" }],
+      ["memberships_by_organization", { organization_id: idFor("organization_1") }],
+    ] as [string, UserFilter][]
+  ).map(([index, filter]) => ({
+    name: `listing users along ${index}`,
+    index,
+    table: index.startsWith("memberships") ? "memberships" : "users",
+    walk: listUsers(filter),
+  })),
   {
     name: "claiming jobs",
     index: "jobs_ready",
