@@ -108,6 +108,7 @@ const sendRow = (parts: AuthParts, { way, path, noun, optional, example, send_er
     example,
     response: OtpSent,
     sends: true,
+    idempotent: true,
     errors: [
       "not_found",
       "forbidden",

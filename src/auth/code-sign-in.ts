@@ -1,7 +1,10 @@
 import type { Static } from "@sinclair/typebox"
 import { ApiError, type ErrorCode, fail, invalid, meaningOf } from "../core/errors"
+import { keepAnswer } from "../http/idempotency"
+import type { Call } from "../http/route"
 import type { Caller } from "../identity/caller"
 import { issueCode, newCode, takeCode, tryCode } from "../sign-in/codes"
+import type { Tx } from "../store/store"
 import { isKnown, type NewProfile, signInByAddress } from "./address-sign-in"
 import type { AuthParts } from "./auth-parts"
 import type { CodeWay } from "./code-ways"
@@ -9,6 +12,7 @@ import * as endUsers from "./end-users"
 import type { AuthEnvironment } from "./environments"
 import { countCheck, countSend, RESEND_SECONDS } from "./guesses"
 import { requireEmailDomain, requireMethod } from "./methods"
+import { pretend } from "./pretended"
 import type { OtpSent, SignInAnswer } from "./schemas"
 import type { UserClient } from "./sign-in"
 import { type CodePurpose, userCodes } from "./tables"
@@ -23,6 +27,9 @@ interface CodeWish {
   purpose: AskedPurpose
   captcha_token: string | undefined
 }
+
+/** The request that asks for a code or a link. */
+export type SendCall = Pick<Call, "caller" | "ip" | "claim">
 
 /** Whether the environment takes codes of this way now, and if not, the reason for programs. */
 export async function availabilityOf(parts: AuthParts, way: CodeWay, environment: AuthEnvironment) {
@@ -46,11 +53,12 @@ const reasonOfSilence = (checked: Promise<unknown>): Promise<string | null> =>
 export async function sendCode(
   parts: AuthParts,
   way: CodeWay,
-  { caller, ip }: { caller: Caller; ip: string },
+  call: SendCall,
   environment: AuthEnvironment,
   wish: CodeWish,
 ): Promise<Static<typeof OtpSent>> {
   const { store, secrets } = parts
+  const { caller, ip, claim } = call
   const { purpose } = wish
   requirePurpose(caller, purpose)
   if (purpose !== "reauthenticate") requireMethod(environment, way.method)
@@ -65,22 +73,30 @@ export async function sendCode(
   const refusal = refusalOf(way, purpose, user)
   const hides = environment.settings.hide_account_existence && purpose !== "reauthenticate"
   if (refusal && !hides) return fail(refusal, meaningOf(refusal))
-  const code = fixed ?? newCode()
-  const message = fixed ? undefined : await way.prepare(parts, environment, { address, code, user })
   // That a user is not active, the verification tells: only the owner of the address gets that far.
   const is_for_somebody = !refusal || refusal === "user_inactive"
-  const message_id = await store.tx(async (tx) => {
-    const message_id = (is_for_somebody && (await message?.accept(tx))) || null
-    const about = { user_id: user?.id ?? null, message_id }
-    const row = codeRow(environment, { purpose, identifier }, about)
-    const kept = { seconds: CODE_SECONDS, code: is_for_somebody ? code : newCode() }
-    await issueCode(tx, codesOf(secrets), kept, row)
-    return message_id
-  })
+  const code = fixed ?? newCode()
+  const message = fixed ? undefined : await way.prepare(parts, environment, { address, code, user })
+  const data: Static<typeof OtpSent> = {
+    ...{ sent: true, destination: way.masked(address) },
+    ...{ expires_in: CODE_SECONDS, resend_after: RESEND_SECONDS },
+  }
+  const accept = async (tx: Tx) => (await message?.accept(tx)) ?? null
+  const [message_id] = await Promise.all([
+    store.tx(async (tx) => {
+      const message_id = is_for_somebody ? await accept(tx) : null
+      const about = { user_id: user?.id ?? null, message_id }
+      const row = codeRow(environment, { purpose, identifier }, about)
+      const kept = { seconds: CODE_SECONDS, code: is_for_somebody ? code : newCode() }
+      await issueCode(tx, codesOf(secrets), kept, row)
+      await keepAnswer(tx, claim, { data })
+      return message_id
+    }),
+    is_for_somebody || pretend(store, accept),
+  ])
   // The wait would tell which numbers get a text.
   if (message_id && !hides) await way.requireAttempt?.(parts, environment, message_id)
-  const sent = { expires_in: CODE_SECONDS, resend_after: RESEND_SECONDS }
-  return { sent: true, destination: way.masked(address), ...sent }
+  return data
 }
 
 function requirePurpose({ kind }: Caller, purpose: AskedPurpose): void {

@@ -34,6 +34,7 @@ export const magicLinkRoutes = (parts: AuthParts): AnyRoute[] => [
     example: { email: "ann@example.com", redirect_url: "https://app.example.com/signed-in" },
     response: LinkSent,
     sends: true,
+    idempotent: true,
     errors: [
       "not_found",
       "forbidden",

@@ -1,10 +1,11 @@
 import type { Static } from "@sinclair/typebox"
 import { fail, meaningOf } from "../core/errors"
-import type { Caller } from "../identity/caller"
+import { keepAnswer } from "../http/idempotency"
 import { takeLink } from "../sign-in/links"
 import type { Tx } from "../store/store"
 import { isKnown, signInByAddress } from "./address-sign-in"
 import type { AuthParts } from "./auth-parts"
+import type { SendCall } from "./code-sign-in"
 import { BY_EMAIL } from "./code-ways"
 import { byEmail, emailKeyOf } from "./end-users"
 import type { AuthEnvironment } from "./environments"
@@ -31,7 +32,7 @@ interface MagicLinkWish {
  */
 export async function sendMagicLink(
   parts: AuthParts,
-  { ip }: { caller: Caller; ip: string },
+  { ip, claim }: SendCall,
   environment: AuthEnvironment,
   { email, redirect_url, purpose }: MagicLinkWish,
 ) {
@@ -48,10 +49,17 @@ export async function sendMagicLink(
   const wish = { kind: "magic_link" as const, to, redirect_url, purpose }
   const letter = await prepareLink(parts, environment, wish)
   const is_for_somebody = user ? isKnown(user) : purpose === "register"
+  const { seconds: expires_in } = LINKS.magic_link
+  const data = { success: true as const, expires_in, resend_after: RESEND_SECONDS }
   const accept = (tx: Tx) => letter.accept(tx, user?.id ?? null)
-  await (is_for_somebody ? store.tx(accept) : pretend(store, accept))
-  const sent = { expires_in: LINKS.magic_link.seconds, resend_after: RESEND_SECONDS }
-  return { success: true as const, ...sent }
+  await Promise.all([
+    store.tx(async (tx) => {
+      if (is_for_somebody) await accept(tx)
+      await keepAnswer(tx, claim, { data })
+    }),
+    is_for_somebody || pretend(store, accept),
+  ])
+  return data
 }
 
 /**

@@ -147,6 +147,17 @@ describe("a code by email", () => {
     expect(again.body.error.details).toMatchObject({ limit: 1, window_seconds: 30 })
   })
 
+  test("is sent once for an idempotency key", async () => {
+    const { project, user } = await shop({ test_identifiers: [] })
+    await user()
+    const once = { "idempotency-key": "first" }
+    const ask = () => project.post("/v1/auth/email-otp/send", { email: ANN }, once)
+    const [first, second] = [await ask(), await ask()]
+    expect(second.body.data).toEqual(first.body.data)
+    expect(second.headers.get("idempotent-replayed")).toBe("true")
+    expect(await mailed()).toHaveLength(1)
+  })
+
   test("is not for users that are invited or suspended", async () => {
     const { send, verify, user } = await shop()
     await user({ status: "invited" })
