@@ -152,6 +152,7 @@ const keyRoutes = ({ store }: AuthParts): AnyRoute[] => [
   route({
     ...authRow("GET", KEYS, ADMINISTRATORS, READ),
     summary: "List the public keys of an application, newest first",
+    description: "They are no secrets. Null in `environment` is the legacy key.",
     response: schemas.ApplicationKeys,
     handle: async (call) => {
       const { id, project_id } = await applications.find(store.read, call.project_id, idIn(call))

@@ -110,6 +110,7 @@ async function more(owner: Person, at: number) {
   const invited = { email: `${newId()}@people.test`, role: "member" }
   await post("/v1/accounts/me/members/invite", invited)
   await post("/v1/projects", { name: `${at}` })
+  await post("/v1/auth/applications", { name: `${at}` })
   const match = { to: `${at}@in.example.test` }
   await post("/v1/inbound-routes", { match, action: "drop" })
   const texts = { name: `note-${at}`, text: "{{a}}" }

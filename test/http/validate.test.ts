@@ -156,7 +156,8 @@ describe("a change that names no field that can change is refused", () => {
       const { owner, project_id } = home
       const headers = await tokenFor(home, row)
       const { id } = owner
-      const known: Record<string, string> = { project_id, user_id: id, kind: "email_provider" }
+      const words = { kind: "email_provider", environment: "live" }
+      const known: Record<string, string> = { project_id, user_id: id, ...words }
       const place = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => known[name] ?? NOBODY)
       for (const body of [{}, { colour: "red" }]) {
         const refused = await owner.call(method, place, { body, headers })
