@@ -145,6 +145,17 @@ export async function sharedAgain(
   return "raw" in made ? made.raw : made
 }
 
+/** What of a sign-in mail may be shown, as a message. */
+export async function shownAgain(
+  parts: SharedParts,
+  message: Message,
+  content: EmailContent,
+): Promise<MessageBytes> {
+  const mail = toCompose(message, content, { ...parts, address: undefined })
+  const made = await composed(parts.workers, { ...mail, dkim: [] })
+  return "raw" in made ? made.raw : made
+}
+
 /** The message waits while too many templates do. */
 async function requireRendered(
   { rules }: Pick<SharedParts, "rules">,

@@ -17,13 +17,19 @@ import {
 import { keepsContent } from "../messages/message-retention"
 import { cancelQueued } from "../messages/scheduled"
 import { readableOf } from "../messages/sealed-contents"
-import { isOpen, isScheduled, type Message } from "../messages/status-changes"
+import { AUTH_SOURCE, isOpen, isScheduled, type Message } from "../messages/status-changes"
 import { type LeftOut, messageContents, messageRaws } from "../messages/tables"
 import { NO_REPLY } from "../providers/provider"
 import type { ListWindow } from "../store/rows"
 import type { Reader, Store } from "../store/store"
 import { type HitSummary, NO_HITS, summaries } from "../tracking/tracking"
-import { named, type SharedParts, sharedAgain } from "./compose-email"
+import {
+  type MessageBytes,
+  named,
+  type SharedParts,
+  sharedAgain,
+  shownAgain,
+} from "./compose-email"
 import {
   type EmailContent,
   type FiledContent,
@@ -86,10 +92,21 @@ export async function raw(reading: EmailReading, project_id: string, id: string)
   const [row] = await store.read.select().from(messageRaws).where(eq(messageRaws.message_id, id))
   if (row && message.fan_out_id === null) return keptBytes(message, row.raw, blobs)
   if (row) return sharedRaw(reading, message, row.raw)
+  if (message.source === AUTH_SOURCE && message.provider !== null && !isOpen(message.status))
+    return shownRaw(reading, message)
   if (!(await keepsContent(store.read, id))) return contentGone()
   if (isOpen(message.status)) return fail("not_found", NOT_COMPOSED)
   return fail("not_found", NOT_SENT, { reason: "not_sent" })
 }
+
+/** The bytes of a sign-in mail are not kept: they show its code or link. */
+async function shownRaw(reading: EmailReading, message: Message) {
+  const content = (await lookupContent(reading, message)) ?? contentGone()
+  return bytesIn(await shownAgain(reading, message, content as EmailContent))
+}
+
+const bytesIn = (made: MessageBytes) =>
+  made instanceof Uint8Array ? made : fail("internal_error", made.reason)
 
 const NOT_SENT = "The message was not sent, so there are no bytes."
 const NOT_COMPOSED = "The message has not been composed yet. Try again in a few seconds."
@@ -97,8 +114,7 @@ const NOT_COMPOSED = "The message has not been composed yet. Try again in a few 
 async function sharedRaw(reading: EmailReading, message: Message, kept: Buffer) {
   const content = await lookupStored(reading.store.read, message.id)
   if (!isShared(content)) return contentGone()
-  const bytes = await sharedAgain(reading, message, content, kept)
-  return bytes instanceof Uint8Array ? bytes : fail("internal_error", bytes.reason)
+  return bytesIn(await sharedAgain(reading, message, content, kept))
 }
 
 export async function attachment(

@@ -5,7 +5,7 @@ import { now } from "../core/time"
 import type { Caller } from "../identity/caller"
 import { comparable, type Mailbox } from "../lib/address"
 import { categoryFields, topicFields } from "../messages/send-fields"
-import type { Message } from "../messages/status-changes"
+import { AUTH_SOURCE, type Message } from "../messages/status-changes"
 import type { NewMessage } from "../messages/tables"
 import { CONTENT_GONE, type EmailReading, find, lookupContent } from "./emails"
 import { type EmailContent, isSubmitted, type SubmittedContent, stored } from "./filed-content"
@@ -23,6 +23,7 @@ export async function resend(
 ): Promise<NewMessage> {
   const { store, blobs, rules } = parts
   const message = await find(store.read, caller.project_id, id)
+  if (message.source === AUTH_SOURCE) return conflict(SHOWN_MASKED, id, NO_COPIES)
   const kept = await lookupContent(parts, message)
   if (!kept) return conflict("body_expired", id, CONTENT_GONE)
   const left_out = message.envelope?.left_out ?? [] // each is asked for again
@@ -73,6 +74,12 @@ async function sameContent(
   const { submitted, ...stored } = await renamed(message, content, rfc_message_id, blobs)
   return { ...stored, envelope: { ...envelope, submitted } }
 }
+
+/** The reason of a refusal to copy a mail with a code or a link of an end user. */
+export const SHOWN_MASKED = "masked"
+
+export const NO_COPIES =
+  "This mail brings a code or a link to sign in, and copies of it would show that. Ask for a new one."
 
 const WAITING = { status: "queued" as const, status_reason: null }
 

@@ -1,15 +1,18 @@
 import type { Blobs } from "../core/blobs"
-import { ApiError, fail, type Problems } from "../core/errors"
+import { ApiError, conflict, fail, type Problems } from "../core/errors"
 import { newId } from "../core/ids"
 import { now } from "../core/time"
 import type { Workers } from "../core/workers"
 import { readResend } from "../emails/fields"
 import { isSubmitted } from "../emails/filed-content"
 import { requireSendable, type Sender, type SendRules } from "../emails/prepare"
+import { NO_COPIES, SHOWN_MASKED } from "../emails/resend-email"
 import { prepareBytes, renamed } from "../emails/submitted"
 import { unavailable } from "../http/envelope"
 import type { Caller } from "../identity/caller"
 import { comparable, domainOf, type Mailbox } from "../lib/address"
+import { lookupIn } from "../messages/message-list"
+import { AUTH_SOURCE } from "../messages/status-changes"
 import type { NewMessage } from "../messages/tables"
 import * as configs from "../providers/configs"
 import { isOwn, routing } from "../providers/routing"
@@ -63,6 +66,7 @@ export async function release(
   const { store, blobs, workers, rules } = parts
   const { project_id } = sender.caller
   const mail = await find(parts, project_id, mail_id)
+  await requireCopyable(store.read, mail)
   const config = await realProvider(store.read, project_id, wish.provider)
   const read = await readWhole(workers, mail)
   const email = {
@@ -86,6 +90,15 @@ export async function release(
   }
 }
 
+/** What is released is an email like any other, whose reads show what it says. */
+async function requireCopyable(
+  db: Reader,
+  { project_id, email_id }: Pick<MailboxMail, "project_id" | "email_id">,
+): Promise<void> {
+  const email = email_id && (await lookupIn(db, { project_id, channel: "email" }, email_id))
+  if (email && email.source === AUTH_SOURCE) conflict(SHOWN_MASKED, email.id, NO_COPIES)
+}
+
 /**
  * Why a release of a mail with this sender would be refused for any recipient: `no_provider`, or the code of the error.
  * Null where nothing speaks against it.
@@ -93,12 +106,13 @@ export async function release(
 export async function releaseRefusal(
   { store, rules }: Pick<ReleaseParts, "store" | "rules">,
   caller: Caller,
-  from: string,
+  mail: Pick<MailboxMail, "project_id" | "email_id" | "from_address">,
 ): Promise<string | null> {
   try {
+    await requireCopyable(store.read, mail)
     const { provider } = await realProvider(store.read, caller.project_id, undefined)
     const there: SendRules = { ...rules, providerOf: async () => provider }
-    await requireSendable(there, releasing(caller), domainOf(from), [])
+    await requireSendable(there, releasing(caller), domainOf(mail.from_address), [])
     return null
   } catch (error) {
     if (!(error instanceof ApiError)) throw error

@@ -138,7 +138,7 @@ async function show(parts: MailboxParts, call: OfMail) {
   const { headers, html, text, attachments, parse_error } = await mailbox.parse(workers, mail)
   const { email_id, from_address, to_address, mail_from, subject, read_at, size, created_at } = mail
   const html_url = html === null ? null : htmlUrl(secrets, project_id, id)
-  const release_refusal = await releaseRefusal(parts, call.caller, from_address)
+  const release_refusal = await releaseRefusal(parts, call.caller, mail)
   const raw_url = `${ALL}/${id}/raw`
   const statusOf = await mailbox.statusesOf(store.read, project_id, [mail])
   const rest = { status: statusOf(mail), release_refusal, read: read_at !== null, size, created_at }

@@ -238,8 +238,8 @@ life(messageContents, {
   names: { message_id: "messages" },
   sealed: {
     content: {
-      what: "mail of the instance itself that waits",
-      remedy: "ask for the mail again, for example with `belfry password forgot`",
+      what: "mail of the instance itself, and codes and links of end users, that wait",
+      remedy: "ask for them again, for example with `belfry password forgot`",
       drop: "row",
     },
   },

@@ -3,8 +3,9 @@ import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
 import { keyIdOf } from "../core/secrets"
 import { projects } from "../identity/tables"
 import { jobs } from "../jobs/tables"
+import { HELD, LEASED, READY } from "../jobs/work-item"
 import { mailboxMails } from "../mailbox/tables"
-import { OWN_SOURCE } from "../messages/status-changes"
+import { AUTH_SOURCE, OWN_SOURCE } from "../messages/status-changes"
 import { messageContents, messages } from "../messages/tables"
 import type { SealedLife } from "../store/life"
 import type { Reader } from "../store/store"
@@ -26,7 +27,7 @@ type Finding = Partial<Pick<SealedColumn, "contextOf" | "where">>
 
 /** Of some tables only a few rows have sealed values. */
 const FEW = new Map<SQLiteColumn, Finding>([
-  [messageContents.content, { where: ofOwnMail }],
+  [messageContents.content, { where: ofUnreadMail }],
   [mailboxMails.raw, { where: (db) => inArray(mailboxMails.project_id, hiddenProjects(db)) }],
   [jobs.payload, { contextOf: () => ERASED, where: () => eq(jobs.name, subscriberErased.name) }],
 ])
@@ -52,11 +53,20 @@ function hiddenProjects(db: Reader) {
   return db.select({ id: projects.id }).from(projects).where(eq(projects.hidden, true))
 }
 
-function ofOwnMail(db: Reader) {
+function ofUnreadMail(db: Reader) {
   const ours = inArray(messages.project_id, hiddenProjects(db))
-  const own = db.select({ id: messages.id }).from(messages)
-  return inArray(messageContents.message_id, own.where(and(ours, eq(messages.source, OWN_SOURCE))))
+  const idsWhere = (which: SQL | undefined) =>
+    sql`SELECT ${messages.id} FROM ${messages} WHERE ${which}`
+  const own = idsWhere(and(ours, eq(messages.source, OWN_SOURCE)))
+  // That of sign-ins is sealed while it waits. A list of states would not use the index that each of them has.
+  const waiting = WAITING.map((state) =>
+    idsWhere(and(eq(messages.source, AUTH_SOURCE), sql`${messages.state} = ${sql.raw(state)}`)),
+  )
+  const all = sql.join([own, ...waiting], sql` UNION ALL `)
+  return sql`${messageContents.message_id} IN (${all})`
 }
+
+const WAITING = [READY, LEASED, HELD].map(String)
 
 /** The condition of the rows that are walked. */
 export const mayBeSealed = (db: Reader, { column, where }: SealedColumn): SQL | undefined =>
