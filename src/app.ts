@@ -1,6 +1,7 @@
 import { Elysia } from "elysia"
 import { auditRoutes } from "./audit-log/routes"
 import type { AuthParts } from "./auth/auth-parts"
+import type { AppCredentials } from "./auth/credentials"
 import { authRoutes } from "./auth/routes"
 import { PROVIDERS, PUBLISH_KITS } from "./channels"
 import { consentRoutes } from "./consents/routes"
@@ -78,7 +79,7 @@ export interface AppParts
     EmailParts,
     InboundParts,
     Omit<InboxParts, "rules">,
-    Omit<InboxSocketParts, "inbox_tokens" | "limits">,
+    Omit<InboxSocketParts, "inbox_tokens" | "limits" | "applications">,
     InvitationParts,
     MailboxParts,
     PageSessionParts,
@@ -105,6 +106,7 @@ export interface AppParts
   hits: Hits
   device_fates: DeviceFates
   inbox_tokens: InboxTokens
+  applications: AppCredentials
 }
 
 const PUBLISH_CONTENTS = byChannel((channel) => PUBLISH_KITS[channel].content)

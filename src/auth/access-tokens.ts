@@ -174,7 +174,8 @@ const known = cached<LiveSession | undefined>({
 const sessionById = (db: Reader, id: string) =>
   isUuid(id) ? known(db, id, async () => (await findSession(db, { id }))[0]) : undefined
 
-const isLive = ({ session, user }: LiveSession, environment: AuthEnvironment) =>
+/** Whether tokens of the session are accepted in the environment. */
+export const isLive = ({ session, user }: LiveSession, environment: AuthEnvironment) =>
   session.environment_id === environment.id &&
   session.revoked_at === null &&
   !isPast(session.expires_at) &&

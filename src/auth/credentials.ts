@@ -23,6 +23,7 @@ import type { Reader, Store, Tx } from "../store/store"
 import type { UserTokens } from "./access-tokens"
 import { hashOfSecret } from "./credential-texts"
 import { type AuthEnvironment, environmentNamed, originsOf } from "./environments"
+import { refusalOfSession } from "./socket-sessions"
 import { applicationKeys, applications } from "./tables"
 
 interface CredentialParts {
@@ -48,6 +49,10 @@ export class AppCredentials implements ApplicationCredentials {
       identify: (token, ip) => this.#identifyUser(token, ip),
     }
   }
+
+  /** Why a socket that a user opened may not be open any more. */
+  refusalOfSession = (session_id: string, origin: string | null) =>
+    refusalOfSession(this.#parts.store.read, session_id, origin)
 
   /** Its key says for whom an app speaks, and proves nothing: everybody can read it in the app. */
   async identifyKey(public_key: string, ip: string): Promise<NamedApplication> {

@@ -2,6 +2,7 @@ import { ApiError, fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { log } from "../core/log"
 import { millis, millisFrom } from "../core/time"
+import type { BrowserTokens } from "../http/guard"
 import type { RateLimits } from "../http/rate-limits"
 import type { Conversation, Socket, SocketFrame } from "../http/sockets"
 import type { Store } from "../store/store"
@@ -31,12 +32,33 @@ const RESUME_MILLISECONDS = 1000
 const EXPIRING_MILLISECONDS = 60_000
 const HEARTBEAT_SECONDS = 25
 
+/** The session of an end user is looked at this often: every ten seconds. */
+const LOOKS_A_SESSION = 4
+
 /** Frames of one client that wait for the one before them. */
 const MOST_WAITING = 20
+
+/** End users, whose tokens open the inbox of the subscriber that they are. */
+interface InboxUsers {
+  user_tokens: BrowserTokens
+  /** Why the socket of a session may not be open; undefined where it may. */
+  refusalOfSession(
+    session_id: string,
+    origin: string | null,
+  ): Promise<"unauthorized" | "forbidden" | undefined>
+}
+
+/** Whose inbox a proof opens; null for an end user who is no subscriber. */
+interface ProvenEntrant extends Pick<ProvenToken, "project_id" | "ends_at"> {
+  subscriber_id: string | null
+  /** Of an end user. */
+  session_id: string | null
+}
 
 export interface InboxSocketParts {
   store: Store
   inbox_tokens: Pick<InboxTokens, "prove">
+  applications: InboxUsers
   inbox_hub: InboxHub
   limits: Pick<RateLimits, "countFailure">
 }
@@ -57,6 +79,9 @@ export class InboxSocket implements Conversation, FollowingSocket {
   #knock: InboxKnock
   #wire: Socket | undefined
   #project_id = ""
+  /** Of an end user, whose pages and sessions their application knows. */
+  #session_id: string | null = null
+  #looks = 0
   #ends_at = 0
   #is_warned = false
   /** What `ready` told. Of a client that said where it was, that place: behind it was told. */
@@ -72,8 +97,9 @@ export class InboxSocket implements Conversation, FollowingSocket {
     this.#knock = knock
   }
 
+  /** Of pages that the project knows. */
   get origin(): string | null {
-    return this.#knock.origin
+    return this.#session_id === null ? this.#knock.origin : null
   }
 
   async begin(wire: Socket): Promise<void> {
@@ -94,12 +120,26 @@ export class InboxSocket implements Conversation, FollowingSocket {
 
   look(): void {
     if (!this.inbox) return
+    if (++this.#looks % LOOKS_A_SESSION === 0) void this.#lookAtSession()
     const left = this.#ends_at - millis()
     if (left <= 0) this.close("unauthorized")
     if (left > EXPIRING_MILLISECONDS || this.#is_warned) return
     this.#is_warned = true
     this.#say({ type: "token.expiring", in: Math.ceil(left / 1000) })
   }
+
+  async #lookAtSession() {
+    if (this.#session_id === null) return
+    try {
+      const refusal = await this.#refusalOf(this.#session_id)
+      if (refusal) this.close(refusal)
+    } catch (error) {
+      log.debug("the session of a socket could not be checked", { error })
+    }
+  }
+
+  #refusalOf = (session_id: string) =>
+    this.#parts.applications.refusalOfSession(session_id, this.#knock.origin)
 
   gone(): void {
     clearTimeout(this.#timer)
@@ -173,10 +213,14 @@ export class InboxSocket implements Conversation, FollowingSocket {
     const { store, inbox_hub } = this.#parts
     const proven = await this.#proven(proof)
     if (!proven) return this.#refuse()
-    const { project_id, subscriber_id } = proven
+    const { project_id, subscriber_id, session_id } = proven
+    if (subscriber_id === null) return void this.close("forbidden")
+    this.#session_id = session_id
     const bearer = await bearerOf(store.read, subscriber_id)
     const is_own = bearer?.project_id === project_id
-    const refusal = refusalOf(is_own ? bearer : undefined, this.origin)
+    const refusal =
+      refusalOf(is_own ? bearer : undefined, this.origin) ??
+      (session_id === null ? undefined : await this.#refusalOf(session_id))
     if (refusal) return void this.close(refusal)
     if (this.#wire?.is_over) return undefined
     this.#project_id = project_id
@@ -190,14 +234,23 @@ export class InboxSocket implements Conversation, FollowingSocket {
     return inbox
   }
 
-  async #proven(proof: InboxProof): Promise<ProvenToken | undefined> {
-    const { store, inbox_tokens } = this.#parts
+  async #proven(proof: InboxProof): Promise<ProvenEntrant | undefined> {
+    const { store, inbox_tokens, applications } = this.#parts
     if ("ticket" in proof) {
       const used = await store.tx((tx) => tickets.redeem(tx, proof.ticket))
-      return used && { ...used, ends_at: used.token_ends_at, is_over: false }
+      return used && { ...used, ends_at: used.token_ends_at, session_id: used.session_id ?? null }
+    }
+    const { user_tokens } = applications
+    if (user_tokens.isOwn(proof.token)) {
+      const identifying = user_tokens.identify(proof.token, this.#knock.ip)
+      const caller = (await identifying.catch(unlessRefused))?.caller
+      if (!caller) return undefined
+      const { project_id, subscriber_id, end_user, expires_at } = caller
+      const session_id = end_user?.session_id ?? null
+      return { project_id, subscriber_id, session_id, ends_at: expires_at ?? "" }
     }
     const proven = await inbox_tokens.prove(proof.token).catch(unlessRefused)
-    return proven?.is_over ? undefined : proven
+    return proven && !proven.is_over ? { ...proven, session_id: null } : undefined
   }
 
   /** Credentials that fail are counted by address, here as for requests. */
@@ -260,6 +313,7 @@ export class InboxSocket implements Conversation, FollowingSocket {
     if (!proven) return fail("unauthorized", "The token is not valid. Send another one.")
     if (proven.subscriber_id !== subscriber_id || proven.project_id !== this.#project_id)
       return fail("forbidden", "The token is another subscriber's. Open another socket for it.")
+    this.#session_id = proven.session_id
     this.#ends_at = millisFrom(proven.ends_at)
     this.#is_warned = false
   }

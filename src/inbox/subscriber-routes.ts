@@ -192,8 +192,10 @@ const ticketRoute = ({ store }: ListParts): AnyRoute =>
     handle: (call) =>
       answerOnce(store, call.claim, async (tx) => {
         const { project_id, subscriber_id } = ownerOf(call)
-        const token_ends_at = call.caller.expires_at ?? ""
-        const ticket = await tickets.issue(tx, { project_id, subscriber_id, token_ends_at })
+        const { expires_at, end_user } = call.caller
+        const [token_ends_at, session_id] = [expires_at ?? "", end_user?.session_id ?? null]
+        const owner = { project_id, subscriber_id, session_id, token_ends_at }
+        const ticket = await tickets.issue(tx, owner)
         return { ticket, expires_in: tickets.TICKET_SECONDS }
       }),
   })

@@ -14,6 +14,8 @@ const PURGED_AT_ONCE = 500
 export interface InboxTicket {
   project_id: string
   subscriber_id: string
+  /** Of the end user who is the subscriber. */
+  session_id?: string | null
   /** The end of the token that asked for the ticket. */
   token_ends_at: string
 }
@@ -28,11 +30,11 @@ export async function issue(tx: Tx, owner: InboxTicket): Promise<string> {
 
 /** Uses a ticket up. Undefined for one that is over, was used before, or was never issued. */
 export async function redeem(tx: Tx, ticket: string): Promise<InboxTicket | undefined> {
-  const { id, project_id, subscriber_id, token_ends_at, expires_at } = inboxTickets
+  const { id, project_id, subscriber_id, session_id, token_ends_at, expires_at } = inboxTickets
   const at = now()
   const is_good = and(eq(id, hashOfToken(ticket)), gt(expires_at, at), gt(token_ends_at, at))
   const using = tx.delete(inboxTickets).where(is_good)
-  const [used] = await using.returning({ project_id, subscriber_id, token_ends_at })
+  const [used] = await using.returning({ project_id, subscriber_id, session_id, token_ends_at })
   return used
 }
 

@@ -1,0 +1,43 @@
+import { and, eq } from "drizzle-orm"
+import { isAllowed } from "../http/cors"
+import { gathered } from "../store/batcher"
+import { idList, isAmong } from "../store/columns"
+import { prepared } from "../store/statements"
+import type { Reader } from "../store/store"
+import { isLive, type LiveSession } from "./access-tokens"
+import { environmentById, originsOf } from "./environments"
+import { userSessions, users } from "./tables"
+
+/** Why a page of this origin may not keep a socket that a session opened; undefined where it may. */
+export async function refusalOfSession(
+  db: Reader,
+  session_id: string,
+  origin: string | null,
+): Promise<"unauthorized" | "forbidden" | undefined> {
+  const found = await sessionOf(db, session_id)
+  const environment = found && (await environmentById(db, found.session.environment_id))
+  if (!environment || !isLive(found, environment)) return "unauthorized"
+  const is_admitted = origin === null || isAllowed(origin, originsOf(environment))
+  return is_admitted ? undefined : "forbidden"
+}
+
+/** Many sockets are looked at together, so they share the query. */
+const sessionOf = gathered<string, LiveSession | undefined>(async (db, ids) => {
+  const rows = await findSessions(db, { ids })
+  const byId = new Map(rows.map((row) => [row.session.id, row]))
+  return ids.map((id) => byId.get(id))
+})
+
+const findSessions = prepared({ ids: idList }, (db: Reader, slot) =>
+  db
+    .select({
+      session: userSessions,
+      user: { id: users.id, status: users.status, subscriber_id: users.subscriber_id },
+    })
+    .from(userSessions)
+    .innerJoin(
+      users,
+      and(eq(users.id, userSessions.user_id), eq(users.project_id, userSessions.project_id)),
+    )
+    .where(isAmong(db, userSessions.id, slot.ids)),
+)
