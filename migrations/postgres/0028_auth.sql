@@ -167,6 +167,7 @@ CREATE TABLE "users" (
 	"updated_at" bigint NOT NULL
 );
 --> statement-breakpoint
+ALTER TABLE "inbox_tickets" ADD COLUMN "session_id" uuid;--> statement-breakpoint
 ALTER TABLE "signing_keys" ADD COLUMN "application_id" uuid;--> statement-breakpoint
 CREATE UNIQUE INDEX "application_keys_by_key" ON "application_keys" USING btree ("key");--> statement-breakpoint
 CREATE INDEX "application_keys_by_application" ON "application_keys" USING btree ("application_id","id");--> statement-breakpoint

@@ -208,5 +208,6 @@ CREATE INDEX `users_by_project` ON `users` (`project_id`,`id`);--> statement-bre
 CREATE INDEX `users_of_address` ON `users` (`project_id`,`email_key`);--> statement-breakpoint
 CREATE INDEX `users_of_phone` ON `users` (`project_id`,`phone_number`);--> statement-breakpoint
 CREATE INDEX `users_of_subscriber` ON `users` (`project_id`,`subscriber_id`);--> statement-breakpoint
+ALTER TABLE `inbox_tickets` ADD `session_id` blob;--> statement-breakpoint
 ALTER TABLE `signing_keys` ADD `application_id` blob;--> statement-breakpoint
 CREATE INDEX `signing_keys_by_application` ON `signing_keys` (`application_id`,`id`);
