@@ -234,7 +234,8 @@ test("a ticket works once, for a minute, and not longer than its token", async (
   expect(JSON.stringify(row)).not.toContain(answer.body.data.ticket)
   const { subscriber_id, project } = me
   expect(await use(answer.body.data.ticket)).toEqual({
-    ...{ subscriber_id, project_id: project.project_id, token_ends_at: expect.any(String) },
+    ...{ subscriber_id, project_id: project.project_id, session_id: null },
+    token_ends_at: expect.any(String),
   })
   expect(await use(answer.body.data.ticket)).toBeUndefined()
   const once = { "idempotency-key": "k1" }
