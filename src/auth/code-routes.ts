@@ -119,9 +119,9 @@ const sendRow = (parts: AuthParts, { way, path, noun, optional, example, send_er
       ...send_errors,
     ],
     handle: async (call) => {
-      const { purpose = "login", captcha_token } = call.body
+      const { purpose = "login" } = call.body
       const environment = await environmentOf(parts.store.read, call, call.body)
-      const wish = { address: addressIn(call.body, way), purpose, captcha_token }
+      const wish = { address: addressIn(call.body, way), purpose }
       return { data: await sendCode(parts, way, call, environment, wish) }
     },
   })

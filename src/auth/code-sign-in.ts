@@ -7,6 +7,7 @@ import { issueCode, newCode, takeCode, tryCode } from "../sign-in/codes"
 import type { Tx } from "../store/store"
 import { isKnown, type NewProfile, signInByAddress } from "./address-sign-in"
 import type { AuthParts } from "./auth-parts"
+import { requireCaptcha } from "./captcha"
 import type { CodeWay } from "./code-ways"
 import * as endUsers from "./end-users"
 import type { AuthEnvironment } from "./environments"
@@ -25,11 +26,13 @@ interface CodeWish {
   /** Left out, it is that of the user who calls. */
   address: string | undefined
   purpose: AskedPurpose
-  captcha_token: string | undefined
 }
 
 /** The request that asks for a code or a link. */
-export type SendCall = Pick<Call, "caller" | "ip" | "claim">
+export type SendCall = Pick<
+  Call<{ captcha_token?: string | undefined }>,
+  "caller" | "ip" | "claim" | "body"
+>
 
 /** Whether the environment takes codes of this way now, and if not, the reason for programs. */
 export async function availabilityOf(parts: AuthParts, way: CodeWay, environment: AuthEnvironment) {
@@ -65,6 +68,7 @@ export async function sendCode(
   const address = await addressOf(parts, way, caller, wish.address)
   way.requireAddress(address)
   if (purpose === "register") requireWelcome(way, environment, address)
+  await requireCaptcha(parts, environment, call)
   const fixed = fixedCodeOf(way, environment, address)
   if (!fixed) await way.requireSender(parts, environment, address)
   const identifier = way.keyOf(address)

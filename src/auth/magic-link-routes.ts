@@ -45,9 +45,9 @@ export const magicLinkRoutes = (parts: AuthParts): AnyRoute[] => [
       "otp_send_rate_limit_exceeded",
     ],
     handle: async (call) => {
-      const { email, redirect_url, purpose = "login", captcha_token } = call.body
+      const { email, redirect_url, purpose = "login" } = call.body
       const environment = await environmentOf(parts.store.read, call, call.body)
-      const wish = { email, redirect_url, purpose, captcha_token }
+      const wish = { email, redirect_url, purpose }
       return { data: await sendMagicLink(parts, call, environment, wish) }
     },
   }),

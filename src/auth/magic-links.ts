@@ -5,6 +5,7 @@ import { takeLink } from "../sign-in/links"
 import type { Tx } from "../store/store"
 import { isKnown, signInByAddress } from "./address-sign-in"
 import type { AuthParts } from "./auth-parts"
+import { requireCaptcha } from "./captcha"
 import type { SendCall } from "./code-sign-in"
 import { BY_EMAIL } from "./code-ways"
 import { byEmail, emailKeyOf } from "./end-users"
@@ -23,7 +24,6 @@ interface MagicLinkWish {
   redirect_url: string
   /** To register also signs in who has a user. */
   purpose: "login" | "register"
-  captcha_token: string | undefined
 }
 
 /**
@@ -32,14 +32,16 @@ interface MagicLinkWish {
  */
 export async function sendMagicLink(
   parts: AuthParts,
-  { ip, claim }: SendCall,
+  call: SendCall,
   environment: AuthEnvironment,
   { email, redirect_url, purpose }: MagicLinkWish,
 ) {
   const { store, mail } = parts
+  const { ip, claim } = call
   requireMethod(environment, "magic_link")
   requireRedirect(environment, redirect_url)
   if (purpose === "register") requireEmailDomain(environment, email)
+  await requireCaptcha(parts, environment, call)
   await mail.requireSender(environment, email)
   await countSend(parts, environment, { identifier: emailKeyOf(email), ip })
   const user = await byEmail(store.read, environment, email)

@@ -137,6 +137,17 @@ describe("a magic link", () => {
     expect(refusal(await hidden.verify(code))).toEqual([400, "user_inactive"])
   })
 
+  test("asks apps for a captcha, and no server", async () => {
+    const captcha = { provider: "turnstile" as const, secret: "••••" }
+    const { project, application } = await shop({ captcha })
+    const body = { email: EMAIL, redirect_url: BACK }
+    const path = "/v1/auth/magic-link/send"
+    // The secret of this environment cannot be read any more.
+    const asked = await application.app().post(path, body)
+    expect(refusal(asked)).toEqual([503, "service_unavailable"])
+    expect((await project.post(path, body)).status).toBe(200)
+  })
+
   test.each([
     [{ redirect_url: `${BACK}/` }, 422, "invalid_url"],
     [{ redirect_url: undefined }, 422, "missing_required_field"],
