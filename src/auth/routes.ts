@@ -2,6 +2,7 @@ import type { AnyRoute } from "../http/route"
 import { applicationRoutes } from "./application-routes"
 import type { AuthParts } from "./auth-parts"
 import { codeRoutes } from "./code-routes"
+import { emailTemplateRoutes } from "./email-template-routes"
 import { endUserRoutes } from "./end-user-routes"
 import { environmentRoutes } from "./environment-routes"
 import { magicLinkRoutes } from "./magic-link-routes"
@@ -16,6 +17,7 @@ export const authRoutes = (parts: AuthParts): AnyRoute[] => [
   ...applicationRoutes(parts),
   ...environmentRoutes(parts),
   ...publicRoutes(parts),
+  ...emailTemplateRoutes(),
   ...magicLinkRoutes(parts),
   ...codeRoutes(parts),
   ...passwordRoutes(parts),

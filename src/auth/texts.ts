@@ -145,6 +145,10 @@ function notAllowed(): never {
 
 const WORDS: Record<MailLanguage, (code: string, name: string) => string> = {
   en: (code, name) => `${code} is your code for ${name}.`,
+  de: (code, name) => `${code} ist Ihr Code für ${name}.`,
+  fr: (code, name) => `${code} est votre code pour ${name}.`,
+  es: (code, name) => `${code} es su clave para ${name}.`,
+  ar: (code, name) => `${code} هو رمزك في ${name}.`,
 }
 
 /** The last line binds the code to the pages of an origin, so that phones fill it in there alone. */
