@@ -12,7 +12,9 @@ export function createProgram(
   words?: readonly string[],
   writeOut: (text: string) => void = (text) => process.stdout.write(text),
 ): Command {
-  const isNeeded = (name: string) => words?.includes(name) ?? true
+  const aliasOf = new Map(resources.map(({ noun, alias = noun }) => [noun, alias]))
+  const isNeeded = (name: string) =>
+    words === undefined || words.includes(name) || words.includes(aliasOf.get(name) ?? name)
   const program = createRoot(writeOut)
   addResources(program, [...resources, ...plainNouns(resources)], isNeeded)
   return finishRoot(program, isNeeded)

@@ -1,5 +1,6 @@
 import { accountRows, useProjectRow } from "./commands/accounts"
 import { adminResource, planResource } from "./commands/admin"
+import { applicationResources } from "./commands/applications"
 import { categoryRows } from "./commands/categories"
 import { completionRow } from "./commands/completion"
 import { deviceRows } from "./commands/devices"
@@ -160,6 +161,7 @@ export const resources: readonly Resource[] = [
     example: `jobs get ${ID}`,
     rows: jobRows,
   },
+  ...applicationResources,
   {
     noun: "keys",
     about: "manage the API keys of the project",

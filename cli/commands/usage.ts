@@ -62,7 +62,7 @@ export const auditRow = row("audit", "GET /v1/audit-log", {
   },
 })
 
-const settingLines = (settings: object, paint: Paint) =>
+export const settingLines = (settings: object, paint: Paint) =>
   fields(
     Object.entries(settings).map(([name, value]) => [
       name,
@@ -71,8 +71,11 @@ const settingLines = (settings: object, paint: Paint) =>
     paint,
   )
 
+/** The settings that `name=value` words change. */
+export const settingsIn = (words: readonly string[]) => words.reduce(withSetting, {})
+
 const setSettings: Action<object> = async (context, _, ...words) => {
-  const body = words.reduce(withSetting, {})
+  const body = settingsIn(words)
   context.output.promises(fieldsOf("PATCH /v1/settings"))
   const { data } = await context.call("PATCH /v1/settings", { body })
   await context.output.record(data, () => settingLines(data, context.paint))

@@ -43,9 +43,10 @@ export function addResources(
   resources: readonly Resource[],
   isNeeded: (name: string) => boolean,
 ): void {
-  for (const { noun, about, rows, example } of resources) {
+  for (const { noun, alias, about, rows, example } of resources) {
     const names = noun.split(" ")
     const group = names.reduce((parent, name) => groupOf(parent, name, about), program)
+    if (alias) group.alias(alias)
     if (noun !== "" && !isNeeded(names[0] ?? "")) continue
     for (const one of rows) addCommand(group, noun, one)
     const lines = example

@@ -36,6 +36,11 @@ export const id_kinds = {
     label: () => [],
     one_of: ["member", "api_key"],
   },
+  application: {
+    plural: "applications",
+    route: "GET /v1/auth/applications",
+    label: ({ name }) => [name],
+  },
   api_key: { plural: "API keys", route: "GET /v1/api-keys", label: ({ name }) => [name] },
   delivery: {
     plural: "deliveries",
@@ -105,6 +110,7 @@ export type IdKindName = keyof typeof id_kinds
 /** What an argument `<id>` is, by the noun of its command. */
 const of_noun: Partial<Record<string, IdKindName>> = {
   accounts: "account",
+  applications: "application",
   emails: "email",
   events: "event",
   inbound: "inbound",
@@ -125,6 +131,7 @@ const of_noun: Partial<Record<string, IdKindName>> = {
 }
 
 const of_argument: Partial<Record<string, IdKindName>> = {
+  application: "application",
   delivery: "delivery",
   device: "device",
   domain: "domain",

@@ -136,6 +136,8 @@ export type PlainRow = CommandRow & { route: OperationName }
 export interface Resource {
   /** `projects`, `me sessions`; "" for a command of the root. */
   noun: string
+  /** A shorter word for it. */
+  alias?: string
   about: string
   /** Of the help of the noun; default: that of its first row. */
   example?: string | readonly string[]
@@ -199,8 +201,11 @@ const EXAMPLE_WORDS: Partial<Record<string, string>> = {
   code: "123456",
   domain: "acme.test",
   email: "kim@example.test",
+  environment: "live",
   event: "opened",
   from: "user-17",
+  key: OTHER_ID,
+  "name=value": "hide_account_existence=true",
   plan: "pro",
   queue: "email",
   role: "admin",

@@ -96,7 +96,7 @@ life(environments, {
   sealed: {
     captcha_secret: {
       what: "secrets of captcha services",
-      remedy: "`belfry applications environment ID live --captcha` with the secret",
+      remedy: "`belfry applications environments set ID live captcha=…` with the secret",
       drop: "value",
     },
   },

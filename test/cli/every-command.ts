@@ -286,6 +286,22 @@ export const calls: Record<string, string[]> = {
   "jobs get": [ID, "--wait"],
   "jobs cancel": [ID],
   routes: [],
+  "applications create": [
+    ...["--name", "Shop", "--slug", "shop", "--type", "web", "--session-minutes", "30"],
+    ...["--refresh-days", "7", "--origin", "https://a.example"],
+    ...["--redirect-url", "https://a.example/in"],
+  ],
+  "applications list": ["--limit", "2"],
+  "applications get": [ID],
+  "applications update": [ID, "--logo-url", "https://a.example/logo.png"],
+  "applications rm": [ID],
+  "applications rotate-secret": [ID, "--overlap", "2"],
+  "applications environments list": [ID],
+  "applications environments get": [ID, "live"],
+  "applications environments set": [ID, "live", "mfa.policy=required"],
+  "applications keys list": [ID],
+  "applications keys create": [ID, "--environment", "live", "--name", "Website"],
+  "applications keys rm": [ID, ID, "--force", "on"],
   "keys create": ["--name", "ci", "--scope", "email:send", "--ip", "127.0.0.1"],
   "keys list": ["--status", "active", "--limit", "2"],
   "keys get": [ID],
@@ -411,6 +427,7 @@ export function everything(): FakeApi {
   answerInbox(api)
   answerHooks(api)
   answerKeys(api)
+  answerApplications(api)
   answerProviders(api)
   answerDomains(api)
   answerAccounts(api)
@@ -418,6 +435,31 @@ export function everything(): FakeApi {
   answerPeople(api)
   answerMe(api)
   return api
+}
+
+function answerApplications(api: FakeApi): void {
+  const all = "/v1/auth/applications"
+  const one = `${all}/${ID}`
+  const shop = {
+    ...{ id: ID, name: "Shop", slug: "shop", type: "web", logo_url: null, created_at: AT },
+    public_keys: { live: "svca_live_pub_1", test: "svca_test_pub_1" },
+    environments: [{ name: "live", status: "active", users: 1 }],
+  }
+  api.data(`POST ${all}`, { ...shop, secret_key: "svca_sec_1" })
+  api.data(`GET ${all}`, [shop])
+  api.data(`GET ${one}`, shop)
+  api.data(`PATCH ${one}`, shop)
+  api.data(`DELETE ${one}`, { id: ID, deleted: true })
+  const rotated = { secret_key: "svca_sec_2", previous_expires_at: AT }
+  api.data(`POST ${one}/rotate-secret`, rotated)
+  const live = { name: "live", status: "active", mfa: { policy: "required" } }
+  api.data(`GET ${one}/environments`, [live])
+  api.data(`GET ${one}/environments/live`, live)
+  api.data(`PATCH ${one}/environments/live`, live)
+  const key = { id: ID, environment: "live", name: "Website", key: "svca_live_pub_1" }
+  api.data(`GET ${one}/keys`, [{ ...key, last_used_at: null, created_at: AT }])
+  api.data(`POST ${one}/keys`, key)
+  api.data(`DELETE ${one}/keys/${ID}`, { id: ID, deleted: true })
 }
 
 function answerTexts(api: FakeApi): void {

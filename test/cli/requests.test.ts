@@ -120,7 +120,12 @@ GET /u/{token}
 GET /v1/accounts/me/projects
 GET /v1/admin/backups
 GET /v1/admin/doctor
+GET /v1/auth/applications/self
+GET /v1/auth/applications/{application_id}/.well-known/openid-configuration
+GET /v1/auth/applications/{application_id}/jwks.json
+GET /v1/auth/config
 GET /v1/auth/email-otp/availability
+GET /v1/auth/password-requirements
 GET /v1/auth/phone/availability
 GET /v1/callbacks/sms/{provider}/{config_token}
 GET /v1/domains/{domain_id}/status
