@@ -32,6 +32,7 @@ import { suppressionRows } from "./commands/suppressions"
 import { templateRows } from "./commands/templates"
 import { topicResource } from "./commands/topics"
 import { auditRow, settingRows, usageRows } from "./commands/usage"
+import { userResource } from "./commands/users"
 import { listenRow, webhookRows } from "./commands/webhooks"
 import { usage } from "./lib/errors"
 import { YOUR_NAME } from "./lib/flags"
@@ -112,6 +113,7 @@ export const resources: readonly Resource[] = [
     example: ["inbox send --to user-42 --title Hello", "inbox tail --external-id user-42"],
     rows: inboxRows,
   },
+  userResource,
   {
     noun: "logs",
     about: "list and follow the API requests of the last days",

@@ -2,7 +2,7 @@ import { counted } from "../lib/cells"
 import type { Action, Context } from "../lib/context"
 import type { ReadAs } from "../lib/decoded-text"
 import { exits, Failure, usage } from "../lib/errors"
-import { type FileFormat, formatNamed, mappingOf, rowsIn } from "../lib/file-columns"
+import { fileFormat, mappingOf, rowsIn } from "../lib/file-columns"
 import {
   enterAtOnce,
   type ImportLine,
@@ -23,7 +23,7 @@ interface SubscriberImport extends ImportOptions {
 export const importSubscribers: Action<SubscriberImport> = async (context, options, path = "") => {
   const { map = [], mode = "upsert" } = options
   if (mode !== "upsert" && mode !== "skip") throw usage("--mode is upsert or skip")
-  const format = formatOf(path, options)
+  const format = fileFormat(path, options.format)
   const mapped = mappingOf(map, COLUMNS)
   const unread = new Set<string>()
   async function* lines(pieces: AsyncIterable<string>) {
@@ -98,13 +98,6 @@ async function save(
 }
 
 const UNREADABLE = new Set(["invalid_json", "payload_too_large"])
-
-/** None where the file itself decides. */
-function formatOf(path: string, { format }: SubscriberImport): FileFormat | undefined {
-  if (format === "csv" || format === "json" || format === "ndjson") return format
-  if (format !== undefined) throw usage(`--format "${format}" is none of csv, json and ndjson`)
-  return formatNamed(path)
-}
 
 const SHOWN = 3
 

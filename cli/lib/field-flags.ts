@@ -80,6 +80,7 @@ const PLACEHOLDERS: Readonly<Record<string, readonly string[]>> = {
   "<id>": [
     ...[
       "actor",
+      "application",
       "batch",
       "device-id",
       "event-id",
@@ -93,6 +94,8 @@ const PLACEHOLDERS: Readonly<Record<string, readonly string[]>> = {
   "<label>": ["return-path", "tracking"],
   "<language>": ["locale"],
   "<name>": ["action", "name"],
+  "<role>": ["role"],
+  "<url>": ["redirect-url"],
   "<subscriber>": ["subscriber"],
   "<template>": ["template"],
   "<text>": ["description", "subject"],
@@ -101,7 +104,7 @@ const PLACEHOLDERS: Readonly<Record<string, readonly string[]>> = {
   "<zone>": ["timezone"],
   ...{ "<domain>": ["domain"], "<path>": ["path"], "<selector>": ["selector"] },
   ...{ "<slug>": ["slug"], "<status>": ["status"], "<tag>": ["tag"] },
-  ...{ "<phone>": ["phone"], "<provider>": ["provider"], "<topic>": ["topic"] },
+  ...{ "<phone>": ["phone", "phone-number"], "<provider>": ["provider"], "<topic>": ["topic"] },
 }
 
 /** One idea has one wording in every command. */

@@ -38,6 +38,13 @@ export type FileFormat = "csv" | "json" | "ndjson"
 export const formatNamed = (path: string): FileFormat | undefined =>
   /\.(ndjson|jsonl)$/i.test(path) ? "ndjson" : undefined
 
+/** As `--format` says, else as the name does. Throws exit 2 for another word. */
+export function fileFormat(path: string, format: string | undefined): FileFormat | undefined {
+  if (format === "csv" || format === "json" || format === "ndjson") return format
+  if (format !== undefined) throw usage(`--format "${format}" is none of csv, json and ndjson`)
+  return formatNamed(path)
+}
+
 /**
  * The rows of a file, with the fields that they fill. Without a format, a file is JSON where its first piece begins with
  * a bracket. Throws exit 7 where two columns hold one field that must not be guessed, and where none holds a key.

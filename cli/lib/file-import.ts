@@ -79,7 +79,7 @@ interface FileImport {
   done: (counts: Counts) => string
 }
 
-/** Lines of one request: lists, subscribers alike. */
+/** Lines of one request: lists, subscribers and users alike. */
 const CHUNK = 1000
 
 /** Characters of one request, so that a chunk of long lines needs little memory and fits into a body. */
@@ -144,7 +144,7 @@ async function* chunksOf(lines: AsyncIterable<ImportLine>, done: number) {
 }
 
 interface Bulk {
-  route: "POST /v1/subscribers/bulk" | "POST /v1/suppressions/bulk"
+  route: "POST /v1/subscribers/bulk" | "POST /v1/suppressions/bulk" | "POST /v1/auth/users/import"
   body: object
   /** Of a line in the request. An error need not say it, because the line of the file stands beside it. */
   place: RegExp

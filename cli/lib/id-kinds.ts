@@ -102,6 +102,11 @@ export const id_kinds = {
     route: "GET /v1/suppressions",
     label: ({ address, reason }) => [address, reason],
   },
+  user: {
+    plural: "users",
+    route: "GET /v1/auth/users",
+    label: ({ email, phone_number, name }) => [email ?? phone_number, name],
+  },
   webhook: { plural: "webhooks", route: "GET /v1/webhooks", label: ({ url }) => [url] },
 } satisfies Record<string, IdKind>
 
@@ -127,6 +132,7 @@ const of_noun: Partial<Record<string, IdKindName>> = {
   sms: "sms",
   suppressions: "suppression",
   topics: "publish",
+  users: "user",
   webhooks: "webhook",
 }
 

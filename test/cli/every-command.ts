@@ -180,6 +180,23 @@ export const calls: Record<string, string[]> = {
   "subscribers export": [ID],
   "subscribers erase": [ID],
   "subscribers import": [PEOPLE_FILE, "--map", "Id=external_id", "--mode", "skip"],
+  "users list": [
+    ...["--application", ID, "--environment", "test", "--email", "a@b.c", "--q", "ann"],
+    ...["--phone-number", "+14155550100", "--status", "active", "--organization-id", ID],
+    ...["--limit", "2"],
+  ],
+  "users get": [ID],
+  "users create": ["--email", "a@b.c", "--email-verified", "on", "--password-stdin"],
+  "users invite": ["a@b.c", "--redirect-url", "https://b.c/"],
+  "users import": [PEOPLE_FILE, "--hash", "bcrypt", "--environment", "test"],
+  "users update": [ID, "--name", "n", "--app-metadata", "role=editor"],
+  "users rm": [ID],
+  "users suspend": [ID, "--reason", "abuse"],
+  "users activate": [ID],
+  "users password": [ID, "--password-stdin", "--keep-sessions", "on"],
+  "users impersonate": [ID, "--reason", "r", "--ttl-seconds", "60"],
+  "users sessions": [ID, "--limit", "2"],
+  "users revoke-sessions": [ID],
   "suppressions list": [
     ...["--reason", "bounce", "--channel", "email", "--address", "a@b.c", "--origin", "event"],
     ...["--diagnostic", "ofr", "--since", "7d", "--limit", "2"],
@@ -423,6 +440,7 @@ export function everything(): FakeApi {
   answerSubscribers(api)
   answerSuppressions(api)
   answerSubscriberData(api)
+  answerUsers(api)
   answerTopics(api)
   answerInbox(api)
   answerHooks(api)
@@ -479,6 +497,21 @@ function answerTexts(api: FakeApi): void {
   api.data("POST /v1/sms/segments", { ...inspection, offending: [], gsm7_suggestion: null })
   const none = { by_status: {}, by_provider: {} }
   api.data("GET /v1/sms/stats", { period: "2026-11", total: 0, segments: 0, ...none })
+}
+
+function answerUsers(api: FakeApi): void {
+  const user = { id: ID, email: "a@b.c", name: null, phone_number: null, status: "active" }
+  const path = `/v1/auth/users/${ID}`
+  api.data("GET /v1/auth/users", [user])
+  for (const made of ["", "/invite"]) api.data(`POST /v1/auth/users${made}`, user)
+  api.data("POST /v1/auth/users/import", { imported: 1, failed: [] })
+  for (const call of ["GET", "PATCH"]) api.data(`${call} ${path}`, user)
+  for (const verb of ["suspend", "activate"]) api.data(`POST ${path}/${verb}`, user)
+  api.data(`DELETE ${path}`, { id: ID, deleted: true })
+  api.data(`POST ${path}/password`, { success: true })
+  api.data(`POST ${path}/impersonate`, { access_token: "t", expires_in: 60, session: {} })
+  api.data(`GET ${path}/sessions`, [])
+  api.data(`DELETE ${path}/sessions`, { revoked: 1 })
 }
 
 function answerPushes(api: FakeApi): void {
