@@ -129,7 +129,7 @@ const sendRow = (parts: AuthParts, { way, path, noun, optional, example, send_er
 const verifyRow = (parts: AuthParts, { way, path, required, example, errors }: CodeRows) =>
   route({
     ...authRow("POST", `${path}/verify`, ["app", "key"], "auth:write", 200, 201),
-    summary: "Sign in with a code",
+    summary: path.includes("phone") ? "Sign in with a code by text" : "Sign in with a code by mail",
     description:
       "With `purpose` `register` the user is made, with `name` and `metadata`. Five tries count for a code, 15 an hour for an address.",
     body: t.Object({ ...required, ...Typed }),

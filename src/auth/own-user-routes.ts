@@ -34,7 +34,7 @@ const ME = "/v1/auth/users/me"
 export const ownUserRoutes = (parts: AuthParts): AnyRoute[] => [
   route({
     ...authRow("POST", "/v1/auth/users/logout", USER, "-"),
-    summary: "Sign out",
+    summary: "Sign out of an application",
     description: "Ends the session of the request. Its tokens are refused from then on.",
     body: SignOut,
     example: { all: false },

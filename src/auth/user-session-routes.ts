@@ -67,7 +67,7 @@ export const userSessionRoutes = (parts: AuthParts): AnyRoute[] => [
 const tokenRoutes = (parts: AuthParts): AnyRoute[] => [
   route({
     ...authRow("POST", `${PATH}/refresh`, ["app", "key"], "auth:write"),
-    summary: "Exchange a refresh token for new tokens",
+    summary: "Exchange a refresh token of an end user for new tokens",
     description:
       "A refresh token works once, and the answer has the next one. The same request within ten seconds gets the same answer. If a used token is sent later, the session ends, because the token may be stolen.",
     body: Refresh,
@@ -146,7 +146,7 @@ const ownRoutes = (parts: AuthParts): AnyRoute[] => [
   }),
   route({
     ...authRow("DELETE", `${PATH}/{session_id}`, USER, "-"),
-    summary: "End one of your sessions",
+    summary: "End one of your sessions in an application",
     description: "Its tokens are refused from the next request on.",
     response: Deleted,
     errors: ["not_found"],
