@@ -107,6 +107,7 @@ test("every flag that takes one of a few words offers them", () => {
   expect(new Set(silent.map(({ description }) => description))).toEqual(
     new Set([
       "show only this status code or class: 404, 4xx",
+      "role in the organization (default: member)",
       "kind of the mail, which its recipient can unsubscribe from",
       "kind of the text, which its recipient can unsubscribe from",
       "show only emails of this category",
