@@ -103,7 +103,7 @@ const listRows = [
       about: "add the users of a CSV or JSON file with their password hashes, 1,000 in one request",
       word: ["people.csv", "people.ndjson"],
       example: ["--hash bcrypt --map 'Encrypted=password_hash'", "--environment test"],
-      note: "The first line of a CSV file names its columns. The same command continues an\nimport that was interrupted. A user who is there already is refused.",
+      note: "The first line of a CSV file names its columns. The same command continues an\nimport that was interrupted. An address that has a user already is refused.",
       options: [
         ["--application <id>", APPLICATION],
         ["--environment <environment>", ENVIRONMENT],
@@ -136,7 +136,7 @@ const oneRows = [
     done: (user) => `suspended ${named(user)}`,
   }),
   row("activate <id>", "POST /v1/auth/users/{user_id}/activate", {
-    about: "let a suspended user, or one who guessed too often, sign in again",
+    about: "lift a suspension or a lockout, so that the user may sign in again",
     done: (user) => `${named(user)} can sign in`,
   }),
   row("password <id>", "POST /v1/auth/users/{user_id}/password", {
@@ -180,7 +180,7 @@ const sessionRows = [
 
 export const userResource: Resource = {
   noun: "users",
-  about: "manage the people who sign in to your applications",
+  about: "manage the users of your applications",
   example: [
     "users list --q ann",
     "users invite ann@example.test --redirect-url https://app.example.test",

@@ -12,6 +12,7 @@ import { NOBODY } from "../lib/profiles"
 import { millis, pause } from "../lib/time"
 import { ownCommand, scratchEnvironment } from "./own-binary"
 import { pushToBrowser } from "./smoke-push"
+import { signUpByCode } from "./smoke-sign-up"
 
 /** The name under which the scratch server receives mail. */
 const HOST = "mx.smoke.test"
@@ -231,6 +232,7 @@ export const SMOKE_CHECKS: readonly SmokeCheck[] = [
     if (events[0]?.data.inbox_message_id !== id) throw new Error("no event tells of it")
   }),
   check("push", "a push message reaches a browser, and is acknowledged", pushToBrowser),
+  check("sign-up", "a person signs up by a code, and their session is revoked", signUpByCode),
   check("webhook", "an event reaches a webhook with a right signature", async (box) => {
     const { promise: heard, resolve } = Promise.withResolvers<Heard>()
     using receiver = Bun.serve({

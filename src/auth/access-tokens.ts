@@ -115,7 +115,7 @@ const asLive = (payload: JWTPayload) => ({ claims: payload as TokenClaims, is_ov
 const asOver = (error: unknown) =>
   error instanceof errors.JWTExpired ? { ...asLive(error.payload), is_over: true } : refuse()
 
-/** How long the token that `sign` makes now is valid. Of somebody else who acts as the user: as long as the session. */
+/** How long the token that `sign` makes now is valid. While somebody else acts as the user, it is valid as long as the session. */
 export const secondsOf = ({
   environment,
   session: { act, expires_at },

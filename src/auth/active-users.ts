@@ -10,7 +10,7 @@ import { users } from "./tables"
 
 /**
  * Notes that the user is active, with the other changes, and counts them once a month where the environment is `live`.
- * Throws 402 `payment_required` where a new user is one too many; whoever was there before is let in all the same.
+ * Throws 402 `payment_required` where a new user is one too many; an older user is let in all the same.
  */
 export async function noteActivity(
   tx: Tx,

@@ -24,7 +24,7 @@ export const isKnown = (user: endUsers.EndUserRow | undefined): user is endUsers
   user !== undefined && user.status !== "invited"
 
 /**
- * Signs in whoever proved that they read what is sent to an address, which is verified from now on. Undefined where
+ * Signs in the reader of what was sent to an address, which is verified from now on. Undefined where
  * it has nobody that may sign in. Throws as `completeSignIn`.
  */
 export async function signInByAddress(

@@ -29,7 +29,9 @@ const Typed = {
   code: codeField(),
   purpose: t.Optional(oneOf("login", "register")),
   name: t.Optional(orNull(nameText())),
-  metadata: t.Optional(metadataObject("Of a new user: at most 50 keys and 16 KiB.")),
+  metadata: t.Optional(
+    metadataObject("Your own data about a new user, at most 50 keys and 16 KiB."),
+  ),
   ...targetFields,
 }
 
@@ -103,7 +105,7 @@ const sendRow = (parts: AuthParts, { way, path, noun, optional, example, send_er
     ...authRow("POST", `${path}/send`, ["app", "user", "key"], "auth:write"),
     summary: `Send a code by ${noun}`,
     description:
-      "The code works once and for ten minutes. A new one takes its place. With `purpose` `reauthenticate` a signed-in user proves who they are; that code signs nobody in.",
+      "The code works once and for ten minutes. A new one takes its place. With `purpose` `reauthenticate` a signed-in user proves their identity; that code signs nobody in.",
     body: t.Object({ ...optional, ...Wish }),
     example,
     response: OtpSent,

@@ -23,7 +23,7 @@ import { CODE_SECONDS, codeAt, codeRow, codesOf } from "./user-codes"
 export type AskedPurpose = Extract<CodePurpose, "login" | "register" | "reauthenticate">
 
 interface CodeWish {
-  /** Left out, it is that of the user who calls. */
+  /** Left out, it is that of the calling user. */
   address: string | undefined
   purpose: AskedPurpose
 }
@@ -131,7 +131,7 @@ function requireWelcome({ field }: CodeWay, environment: AuthEnvironment, addres
   if (field === "email") requireEmailDomain(environment, address)
 }
 
-/** The code of somebody who tests the application for a store of apps. */
+/** The code of a tester of a store of apps. */
 const fixedCodeOf = (
   { field, keyOf }: CodeWay,
   { settings }: AuthEnvironment,
@@ -142,7 +142,7 @@ const fixedCodeOf = (
     return known !== undefined && keyOf(known) === keyOf(address)
   })?.code
 
-/** Why there is nothing to send. Somebody who is invited has no account yet, but their address is taken. */
+/** Why there is nothing to send. An invited person has no account yet, but their address is taken. */
 function refusalOf(
   { unknown, taken }: CodeWay,
   purpose: AskedPurpose,
@@ -163,7 +163,7 @@ interface TypedCode {
 }
 
 /**
- * Signs in whoever has the code, and makes the user where the code was sent to register. The try is counted for the
+ * Signs in the holder of the code, and makes the user where the code was sent to register. The try is counted for the
  * address before the code is looked at: a new code gives nobody new tries.
  */
 export async function verifyCode(

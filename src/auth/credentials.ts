@@ -54,7 +54,7 @@ export class AppCredentials implements ApplicationCredentials {
   refusalOfSession = (session_id: string, origin: string | null) =>
     refusalOfSession(this.#parts.store.read, session_id, origin)
 
-  /** Its key says for whom an app speaks, and proves nothing: everybody can read it in the app. */
+  /** Its key names the application, and proves nothing: everybody can read it in the app. */
   async identifyKey(public_key: string, ip: string): Promise<NamedApplication> {
     const db = this.#parts.store.read
     if (!PUBLIC_FORM.test(public_key)) return refuse()

@@ -47,7 +47,7 @@ export async function sendVerification(
 
 const place = (identifier: string) => ({ purpose: "verify" as const, identifier })
 
-/** By the token of the mail, for whoever has it. Throws 422 `otp_expired`. */
+/** By the token of the mail, which is all the proof that is asked for. Throws 422 `otp_expired`. */
 export const confirmByToken = (
   { store }: AuthParts,
   environment: AuthEnvironment,

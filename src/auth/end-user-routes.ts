@@ -237,7 +237,7 @@ const standingRoutes = (parts: AuthParts): AnyRoute[] => [
     ...by("POST", `${ONE}/impersonate`, 201),
     summary: "Act as a user",
     description:
-      "The token has the claim `act`, and cannot be renewed. It changes no password, address or second factor. An event and the audit log say who acted, and why.",
+      "The token has the claim `act`, and cannot be renewed. It changes no password, address or second factor. An event and the audit log name the actor and the reason.",
     body: t.Object({
       reason: nameText(MOST_REASON),
       ttl_seconds: t.Optional(

@@ -166,6 +166,6 @@ export const toResponse = (row: EndUserRow) => {
   return shown
 }
 
-/** The same for keys and people of the console, who see `app_metadata`, too. */
+/** The same for keys and people of the console: they see `app_metadata`, too. */
 export const toServerResponse = (row: EndUserRow) =>
   fieldsOf(UserRecord, { ...row, mfa_enabled: false, mfa_methods: [], identities: [] })

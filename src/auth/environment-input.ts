@@ -291,7 +291,10 @@ const SETTINGS = {
     "Whether answers hide which addresses and numbers have an account.",
   ),
   require_verified_email: onOff(false, "Whether a session needs a verified address."),
-  organization_creation: wordOf(["none", "members"], "Who makes organizations beside servers."),
+  organization_creation: wordOf(
+    ["none", "members"],
+    "Whether members may make organizations, too.",
+  ),
   sender,
   templates,
   token_claims: textList(

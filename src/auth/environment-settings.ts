@@ -39,7 +39,7 @@ export interface PasswordPolicy {
   history: number
 }
 
-/** A person of a review, who gets a code that never changes and no message. */
+/** A person of a review. Their code never changes, and they get no message. */
 export interface TestIdentifier {
   email?: string
   phone_number?: string

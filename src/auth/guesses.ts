@@ -38,7 +38,7 @@ interface GuessParts {
   throttle: Throttle
 }
 
-/** Who tries something: the identifier that they name, and from where. */
+/** The origin of a try: the identifier that it names, and its address. */
 interface Attempt {
   identifier: Identifier
   ip: string

@@ -1,7 +1,7 @@
 import { fail } from "../core/errors"
 import type { Caller } from "../identity/caller"
 
-/** Throws 403 `forbidden` for somebody of the project who acts as the user: what proves a user stays the user's own. */
+/** Throws 403 `forbidden` where somebody of the project acts as the user: what proves a user stays the user's own. */
 export function refuseImpersonated({ end_user }: Pick<Caller, "end_user">): void {
   if (!end_user?.impersonated) return
   const text = "This changes how the user signs in. Only the user may do so."

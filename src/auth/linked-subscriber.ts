@@ -41,7 +41,7 @@ function fieldsOf({ email_verified, phone_verified, ...user }: EndUserRow) {
   return Object.fromEntries(known.filter(([, value]) => value !== null)) as Partial<SubscriberRow>
 }
 
-/** The subscriber of a user who is being deleted stays, and is nobody's. */
+/** The subscriber of a deleted user stays, and is nobody's. */
 export async function leaveSubscriber(tx: Tx, user: EndUserRow): Promise<void> {
   const row = await linkedForUpdate(tx, user)
   if (row?.auth_user_id === user.id) await change(tx, row, { auth_user_id: null })

@@ -22,7 +22,7 @@ import { userLinks } from "./tables"
 interface MagicLinkWish {
   email: string
   redirect_url: string
-  /** To register also signs in who has a user. */
+  /** To register also signs in a person that has a user. */
   purpose: "login" | "register"
 }
 
@@ -65,7 +65,7 @@ export async function sendMagicLink(
 }
 
 /**
- * Signs in whoever has the token of the mail, or the code that its page handed to the application. Throws 422
+ * Signs in the holder of the token of the mail, or the code that its page handed to the application. Throws 422
  * `otp_expired`.
  */
 export function verifyMagicLink(

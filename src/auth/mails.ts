@@ -50,7 +50,7 @@ export class AuthMail {
   }
 
   /**
-   * Throws what a mail of this environment would be refused with, whoever it is for: 503 `email_not_configured`, 402
+   * Throws what a mail of this environment would be refused with, for any recipient: 503 `email_not_configured`, 402
    * where the quota of the month is used up, 403 for a frozen account. Call it before an account is looked for, so that
    * its answer tells nothing about one.
    */

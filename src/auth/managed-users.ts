@@ -55,7 +55,7 @@ async function ownedBy(db: Reader, { application }: Caller, user: EndUserRow) {
   return is_theirs ? { environment, user } : noUser()
 }
 
-/** What an event tells of whoever acts for the project. */
+/** What an event tells of the key or person that acts for the project. */
 export const actorFacts = ({ actor, ip }: Caller): UserEventFacts => ({
   actor_id: actor.id,
   ip_address: ip,

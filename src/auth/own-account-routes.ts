@@ -160,7 +160,7 @@ const emailRoutes = (parts: AuthParts): AnyRoute[] => [
     ...authRow("POST", "/v1/auth/change-email", OWN, "-"),
     summary: "Ask for another email address",
     description:
-      "Needs the password or a code that email-otp or phone sent with `purpose: reauthenticate`. The new address gets a code, and the old one is told.",
+      "Needs the password or a code that email-otp or phone sent with `purpose: reauthenticate`. The new address gets a code, and the old one a notice.",
     body: EmailChange,
     example: { new_email: "ann@example.org", password: "Quiet-River-42" },
     response: Success,

@@ -3,7 +3,7 @@ import type { Reader } from "../store/store"
 import { type EndUserRow, find } from "./end-users"
 import { type AuthEnvironment, environmentOf } from "./environments"
 
-/** A request of a signed-in user, as far as it says who they are. */
+/** A request of a signed-in user, as far as it names them. */
 interface OwnCall {
   caller: Caller
   request: Request

@@ -35,7 +35,7 @@ export const userPasswordForgotten: JobKind<ForgottenPassword> = {
   schedule: (attempt) => (attempt < MOST_ATTEMPTS ? 10 * attempt : undefined),
 }
 
-/** Throws 503 `email_not_configured`, 422 `invalid_url`, 429 `login_rate_limit_exceeded`, whoever has the address. */
+/** Throws 503 `email_not_configured`, 422 `invalid_url`, 429 `login_rate_limit_exceeded`, whether the address has a user or not. */
 export async function forgetPassword(
   parts: AuthParts,
   environment: AuthEnvironment,

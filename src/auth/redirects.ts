@@ -18,10 +18,10 @@ export function requireRedirect(
 }
 
 export const REDIRECT_HINT =
-  "The value must be a full https:// URL in its normal form, without *, #, a user or a password. http:// is for this computer only, other schemes are for native applications."
+  "The value must be a full https:// URL in its normal form, without *, #, user and password. Only this computer may have http://. Only native applications may have other schemes."
 
 const ORIGIN_HINT =
-  "The value must be one origin such as https://app.example.com, without a path and without *. http:// is for this computer only, other schemes are for native applications."
+  "The value must be one origin, such as https://app.example.com, without path and *. Only this computer may have http://. Only native applications may have other schemes."
 
 /** Reads redirect URLs as they will be compared, each once. */
 export const readRedirects = (

@@ -17,7 +17,7 @@ import type { AuthResultRecord } from "./schemas"
 import { completeSignIn, createUser, type UserClient } from "./sign-in"
 import { userLinks } from "./tables"
 
-/** Who registers; what is left out stays empty. */
+/** A person that registers; what is left out stays empty. */
 export interface Registration {
   email: string
   password: string

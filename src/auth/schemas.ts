@@ -130,8 +130,10 @@ export const AccessClaims = t.Object({
   orgs: t.Array(t.Object({ id: id(), role: text("member") })),
   orgs_truncated: flag(false),
   amr: t.Array(text("pwd")),
-  auth_time: seconds("When the user proved who they are"),
-  act: t.Optional(t.Object({ sub: text("0199a1c2-…", "Who acts as the user.") })),
+  auth_time: seconds("When the user proved their identity"),
+  act: t.Optional(
+    t.Object({ sub: text("0199a1c2-…", "The key or the person that acts as the user.") }),
+  ),
   app_metadata: anything({ role: "editor" }),
 })
 

@@ -32,7 +32,7 @@ export const clientOf = (call: { ip: string; request: Request }): UserClient => 
 /** The ways in: what `provider` of an event says. */
 export type WayIn = "password" | "magic_link" | "email_otp" | "phone_otp"
 
-/** Somebody who proved who they are. */
+/** Somebody that proved their identity. */
 export interface ProvenUser {
   environment: AuthEnvironment
   /** Locked by the transaction. */
@@ -48,7 +48,7 @@ export interface ProvenUser {
 }
 
 /**
- * A new user of the environment, of whom nothing is told yet: `completeSignIn` does with `is_new`. Undefined where the
+ * A new user of the environment. Nothing tells of them yet: `completeSignIn` does with `is_new`. Undefined where the
  * address or the number has one already.
  */
 export async function createUser(

@@ -239,7 +239,7 @@ life(users, {
   },
 })
 
-/** What a session says of whoever acts for its user. */
+/** What a session says of the actor in place of its user. */
 export interface SessionActor {
   /** The key or the person of the console. */
   id: string
@@ -254,7 +254,7 @@ export const userSessions = table(
     application_id: ref().notNull(),
     environment_id: ref().notNull(),
     organization_id: ref().notNull(),
-    /** The ways in which the user proved who they are (RFC 8176). */
+    /** The ways in which the user proved their identity (RFC 8176). */
     amr: json<string[]>().notNull(),
     auth_time: time().notNull(),
     /** Present while somebody of the project acts as the user. */
@@ -312,7 +312,7 @@ export const userCodes = table(
     /** The compared form of the address, or the number. */
     identifier: bytewiseText().notNull(),
     user_id: ref(),
-    /** The message that brings it, for those who look after it. */
+    /** The message that brings it. */
     message_id: ref(),
   },
   (code) => [

@@ -131,7 +131,7 @@ export class AuthTexts {
 
 const GOOD: ReadonlySet<string> = new Set(["sent", "delivered"])
 
-/** What sends of a project answer with 400 is 503 here: the person who signs in cannot mend it. */
+/** What sends of a project answer with 400 is 503 here: the person that signs in cannot mend it. */
 function unconfigured(error: unknown): never {
   if (!(error instanceof ApiError) || error.code !== "sms_not_configured") throw error
   throw new ApiError(error.code, error.message, error.details, { status: 503 })

@@ -116,7 +116,7 @@ export function readEmail(text: string, problems: Problems): string | undefined 
   return mailbox ? mailbox.email : problems.add("email", "invalid_email", notOneAddress(text))
 }
 
-/** Reads a new user, who is reached by something. */
+/** Reads a new user, with an address or a number. */
 export function readNew(
   { application_id, environment, password, ...given }: Static<typeof UserInput>,
   problems: Problems,

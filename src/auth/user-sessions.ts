@@ -123,7 +123,7 @@ async function movedTo(
 const refuseOrganization = () =>
   fail("forbidden", "The user is no member of this organization.", { reason: "not_a_member" })
 
-/** Whoever renews a session is active, also without a sign-in. Each month writes once. */
+/** A renewed session is activity, also without a sign-in. Each month writes once. */
 async function noteMonth(tx: Tx, environment: AuthEnvironment, user: EndUserRow): Promise<void> {
   if (user.active_month === currentPeriod()) return
   await noteActivity(tx, environment, await findForUpdate(tx, user.project_id, user.id), {})

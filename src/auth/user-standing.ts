@@ -18,7 +18,7 @@ import { clientOf } from "./sign-in"
 import { userSessions } from "./tables"
 import { emitUser } from "./user-events"
 
-/** Throws 409 `conflict` for a user who is suspended, or not active yet. Their sessions end. */
+/** Throws 409 `conflict` for a user that is suspended, or not active yet. Their sessions end. */
 export async function suspend(tx: Tx, caller: Caller, id: string, reason: string | undefined) {
   const { environment, user } = await ownedForUpdate(tx, caller, id)
   if (user.status !== "active") refuseStatus(user.status)
@@ -31,7 +31,7 @@ export async function suspend(tx: Tx, caller: Caller, id: string, reason: string
 const refuseStatus = (status: string): never =>
   fail("conflict", `The user is ${status}.`, { reason: "status", status })
 
-/** Also lifts a lockout. Throws 409 `conflict` for a user who is active and not locked out, or only invited. */
+/** Also lifts a lockout. Throws 409 `conflict` for a user that is active and not locked out, or only invited. */
 export async function activate(parts: AuthParts, caller: Caller, id: string) {
   const { store } = parts
   const known = await findOwned(store.read, caller, id)
@@ -52,7 +52,7 @@ interface WantedPassword {
   keep_sessions?: boolean
 }
 
-/** Throws 422 `weak_password`, `password_recently_used`, and 409 `conflict` for one who is only invited. */
+/** Throws 422 `weak_password`, `password_recently_used`, and 409 `conflict` for one that is only invited. */
 export async function givePassword(
   parts: AuthParts,
   call: { caller: Caller; ip: string; request: Request },

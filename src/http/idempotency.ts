@@ -53,7 +53,7 @@ export function claimOf(
   const { status, sealed } = route
   const owner_id = project_id || account_id || (user_id ?? "")
   // An answer that holds a secret is only repeated to the very credential that caused it, and one to
-  // a program in a browser only to whom it acts for.
+  // a program in a browser only to its own user.
   const is_own = sealed || isBrowserCaller(caller.kind)
   const owner = is_own ? `${owner_id} ${credentialName(caller)}` : owner_id
   return {

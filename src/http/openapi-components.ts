@@ -25,7 +25,7 @@ export const securitySchemes = {
     in: "header",
     name: "X-Application-Key",
     description:
-      "A public key of an application: `svca_live_pub_…` or `svca_test_pub_…`. It says for whom an app speaks. Beside another credential it names the application and the environment.",
+      "A public key of an application: `svca_live_pub_…` or `svca_test_pub_…`. It names the application that a program belongs to. Beside another credential it names the application and the environment.",
   },
   applicationSecret: {
     type: "apiKey",

@@ -48,7 +48,7 @@ interface InboxUsers {
   ): Promise<"unauthorized" | "forbidden" | undefined>
 }
 
-/** Whose inbox a proof opens; null for an end user who is no subscriber. */
+/** Whose inbox a proof opens; null for an end user that is no subscriber. */
 interface ProvenEntrant extends Pick<ProvenToken, "project_id" | "ends_at"> {
   subscriber_id: string | null
   /** Of an end user. */

@@ -49,7 +49,7 @@ export const subscriberInboxRoutes = (parts: SubscriberInboxParts): AnyRoute[] =
   ...oneRoutes(parts),
 ]
 
-/** Throws 404 `subscriber_not_found` for an end user who is no subscriber. */
+/** Throws 404 `subscriber_not_found` for an end user that is no subscriber. */
 function ownerOf({ project_id, caller }: Pick<Call, "project_id" | "caller">) {
   const { subscriber_id, account_id, ip, project_settings } = caller
   const own = { project_id, account_id, ip, project_settings }

@@ -204,7 +204,7 @@ export const inboxTickets = table(
     id: text().primaryKey(),
     project_id: ref().notNull(),
     subscriber_id: ref().notNull(),
-    /** The session of the end user who asked for it, if one did. */
+    /** The session of the end user that asked for it, if one did. */
     session_id: ref(),
     /** The end of the token that asked for it: the socket ends then, too. */
     token_ends_at: time().notNull(),

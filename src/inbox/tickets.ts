@@ -14,7 +14,7 @@ const PURGED_AT_ONCE = 500
 export interface InboxTicket {
   project_id: string
   subscriber_id: string
-  /** Of the end user who is the subscriber. */
+  /** Of the end user that is the subscriber. */
   session_id?: string | null
   /** The end of the token that asked for the ticket. */
   token_ends_at: string

@@ -1,3 +1,4 @@
+import auth from "../../../docs/auth.md" with { type: "file" }
 import backup from "../../../docs/backup.md" with { type: "file" }
 import checkingMail from "../../../docs/checking-mail.md" with { type: "file" }
 import consent from "../../../docs/consent.md" with { type: "file" }
@@ -52,6 +53,7 @@ export const guides: Guide[] = [
   { name: "smtp", short: "Sending by SMTP", file: smtp },
   { name: "sms", short: "SMS", file: sms },
   { name: "push", short: "Push", file: push },
+  { name: "auth", short: "End users", file: auth },
   { name: "webhooks", short: "Webhooks", file: webhooks },
   { name: "inbound", short: "Receiving mail", file: inbound },
   { name: "subscribers", short: "Subscribers", file: subscribers },

@@ -44,7 +44,7 @@ ${answersOf(one).map((answer) => answerPart(answer, description))}
 ${failurePart(failuresOf(one, description))}`
 }
 
-/** A connection cannot be tried, and the page has no credential of an app or of whoever uses it. */
+/** A connection cannot be tried, and the page has no credential of an app or of its users. */
 function triedPart(one: DocOperation, { description }: ApiReference): Markup | undefined {
   const { path, operation, request } = one
   const { security } = operation
@@ -69,7 +69,7 @@ function needsOf({ operation, request }: DocOperation): Markup {
   return html`Needs ${scope === "-" ? "a credential" : html`the scope ${scopes}`}.${others} ${token}`
 }
 
-/** Credentials of apps, and of the people who use them: a page of the reference has none. */
+/** Credentials of apps, and of their users: a page of the reference has none. */
 const PROGRAMS = ["applicationKey", "userToken", "inboxToken"]
 
 const TOKEN = html`Only people may call it. <code>BELFRY_TOKEN</code> is the
