@@ -75,6 +75,14 @@ const applicationRows = [
     },
     done: ({ id }) => `deleted ${id}`,
   }),
+  row("mails", "GET /v1/auth/email-templates", {
+    about: "list the default texts of the mails to users, with their variables",
+    columns: {
+      TYPE: "type",
+      SUBJECT: wide(({ subject }) => subject),
+      VARIABLES: ({ variables }) => variables.map(({ key }) => key).join(" "),
+    },
+  }),
   row("rotate-secret <id>", "POST /v1/auth/applications/{application_id}/rotate-secret", {
     about: "create a new secret; the old one works for some more hours",
     example: "--overlap 2",

@@ -16,7 +16,7 @@ const CALL_MILLISECONDS = 10_000
  * opens nothing any more. Throws where anything differs.
  */
 export async function signUpByCode(box: ServerBox): Promise<void> {
-  const made = await box.run<Components["Application"]>("applications", "create", "Smoke")
+  const made = await box.run<Components["Application"]>("applications", "create", "--name", "Smoke")
   const app = { "x-application-key": made.public_keys.test ?? "" }
   const { url } = box.ready
   const page = openClient(

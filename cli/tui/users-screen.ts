@@ -225,7 +225,7 @@ export const usersScreen: Screen = {
   lists: { users },
   none: ({ users: { search } }) =>
     search === ""
-      ? "there is no user yet: belfry applications create 'My app' makes what they sign up to"
+      ? "there is no user yet: belfry applications create --name 'My app' makes what they sign up to"
       : `no user fits "${search}": Esc shows all users`,
   detail: {
     opens: "users",

@@ -309,6 +309,7 @@ export const calls: Record<string, string[]> = {
     ...["--redirect-url", "https://a.example/in"],
   ],
   "applications list": ["--limit", "2"],
+  "applications mails": [],
   "applications get": [ID],
   "applications update": [ID, "--logo-url", "https://a.example/logo.png"],
   "applications rm": [ID],

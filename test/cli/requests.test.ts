@@ -19,10 +19,10 @@ const { access_token, refresh_token } = session()
 const secrets = [KEY, PASSWORD, ACCESS_TOKEN, REFRESH_TOKEN, access_token, refresh_token]
 
 const query_names = `
-  action actor_id address after batch_id before category channel created_after created_before cursor device_id diagnostic
-  direction domain email event_id event_type external_id extract force format forward from key_id kind limit locale origin path per_page
-  period phone platform project_id reason request_id search since state status subject tag target_type template_id thread_id
-  timeout to topic types user_id version window`
+  action actor_id address after application_id batch_id before category channel created_after created_before cursor device_id diagnostic
+  direction domain email environment event_id event_type external_id extract force format forward from key_id kind limit locale
+  organization_id origin path per_page period phone phone_number platform project_id q reason request_id search since state status
+  subject tag target_type template_id thread_id timeout to topic types user_id version window`
 const allowed = query_names.trim().split(/\s+/)
 
 /** Every command that does something: also a group that is one itself, as `usage`. */
@@ -90,6 +90,8 @@ test("no address of any request holds the key, or any other flag that is not for
  */
 const without_command = `
 DELETE /session
+DELETE /v1/auth/sessions/{session_id}
+DELETE /v1/auth/users/me
 DELETE /v1/subscriber-inbox/{inbox_id}
 GET /
 GET /a/{token}
@@ -127,6 +129,8 @@ GET /v1/auth/config
 GET /v1/auth/email-otp/availability
 GET /v1/auth/password-requirements
 GET /v1/auth/phone/availability
+GET /v1/auth/sessions
+GET /v1/auth/users/me
 GET /v1/callbacks/sms/{provider}/{config_token}
 GET /v1/domains/{domain_id}/status
 GET /v1/health
@@ -135,6 +139,7 @@ GET /v1/subscriber-inbox
 GET /v1/subscriber-inbox/preferences
 GET /v1/subscriber-inbox/unread-count
 GET /v1/subscriber-inbox/{inbox_id}
+PATCH /v1/auth/users/me
 PATCH /v1/subscriber-inbox/{inbox_id}
 PATCH /v1/subscribers/{subscriber_id}/preferences
 POST /a/{token}
@@ -149,12 +154,28 @@ POST /session/token
 POST /u/{token}
 POST /v1/accounts/me/projects
 POST /v1/admin/backups
+POST /v1/auth/change-email
+POST /v1/auth/change-email/confirm
+POST /v1/auth/change-password
 POST /v1/auth/email-otp/send
 POST /v1/auth/email-otp/verify
+POST /v1/auth/forgot-password
 POST /v1/auth/magic-link/send
 POST /v1/auth/magic-link/verify
 POST /v1/auth/phone/send
 POST /v1/auth/phone/verify
+POST /v1/auth/reset-password
+POST /v1/auth/sessions/introspect
+POST /v1/auth/sessions/refresh
+POST /v1/auth/sessions/revoke
+POST /v1/auth/sessions/revoke-all
+POST /v1/auth/users/login
+POST /v1/auth/users/logout
+POST /v1/auth/users/register
+POST /v1/auth/validate-reset-token
+POST /v1/auth/verify-email/confirm
+POST /v1/auth/verify-email/resend
+POST /v1/auth/verify-email/send
 POST /v1/callbacks/email/{provider}/{config_token}
 POST /v1/callbacks/sms/{provider}/{config_token}
 POST /v1/domains/{domain_id}/verify

@@ -25,7 +25,7 @@ const { store, parts } = service
 const MANY = 5
 
 /** What a list is asked with, so that nothing else comes into it meanwhile. */
-const ONLY: Record<string, string> = { "/v1/request-log": "&status=201" }
+const ONLY: Record<string, string> = { "/v1/request-log": "&status=201&path=/v1/emails" }
 
 /** What names a record of a list, where it is no id. */
 const NAMES: Record<string, string> = {
@@ -47,6 +47,7 @@ let home: Team
 let operator: Person
 let traveller: Person
 let inbox_token: string
+let user_token: string
 const ids: Record<string, string> = {}
 
 /** A person that may ask for the list. */
@@ -57,10 +58,13 @@ const askerOf = (path: string) => {
 
 function ask(path: string, query: string): Promise<Reply> {
   const place = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => ids[name] ?? "")
-  const own = path.startsWith("/v1/subscriber-inbox") && bearer(inbox_token)
+  const own =
+    (path.startsWith("/v1/subscriber-inbox") && bearer(inbox_token)) ||
+    (path === "/v1/auth/sessions" && bearer(user_token))
   if (own) return service.anybody.get(`${place}?${query}`, own)
   const here = askerOf(path) === home.owner ? { "x-project-id": home.project_id } : {}
-  return askerOf(path).get(`${place}?${query}${ONLY[path] ?? ""}`, here)
+  const only = path === "/v1/auth/users" ? `&application_id=${ids.application_id}` : ONLY[path]
+  return askerOf(path).get(`${place}?${query}${only ?? ""}`, here)
 }
 
 beforeAll(async () => {
@@ -110,7 +114,13 @@ async function more(owner: Person, at: number) {
   const invited = { email: `${newId()}@people.test`, role: "member" }
   await post("/v1/accounts/me/members/invite", invited)
   await post("/v1/projects", { name: `${at}` })
-  await post("/v1/auth/applications", { name: `${at}` })
+  const application = await post("/v1/auth/applications", { name: `${at}` })
+  ids.application_id ??= application.body.data.id
+  const added = { application_id: ids.application_id, email: `${at}@users.test` }
+  const user = await post("/v1/auth/users", added)
+  ids.user_id ??= user.body.data.id
+  const acting = await post(`/v1/auth/users/${ids.user_id}/impersonate`, { reason: "a test" })
+  user_token = acting.body.data.access_token
   const match = { to: `${at}@in.example.test` }
   await post("/v1/inbound-routes", { match, action: "drop" })
   const texts = { name: `note-${at}`, text: "{{a}}" }

@@ -52,6 +52,7 @@ export const commandLines: Readonly<Record<string, string>> = {
   "GET /v1/auth/applications/{application_id}/environments": "belfry applications environments list 0199a1c2-0000-7000-8000-000000000001",
   "GET /v1/auth/applications/{application_id}/environments/{environment}": "belfry applications environments get 0199a1c2-0000-7000-8000-000000000001 live",
   "GET /v1/auth/applications/{application_id}/keys": "belfry applications keys list 0199a1c2-0000-7000-8000-000000000001",
+  "GET /v1/auth/email-templates": "belfry applications mails",
   "GET /v1/auth/users": "belfry users list --q ann",
   "GET /v1/auth/users/{user_id}": "belfry users get 0199a1c2-0000-7000-8000-000000000001",
   "GET /v1/auth/users/{user_id}/sessions": "belfry users sessions 0199a1c2-0000-7000-8000-000000000001",
