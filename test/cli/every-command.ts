@@ -504,6 +504,9 @@ function answerUsers(api: FakeApi): void {
   const user = { id: ID, email: "a@b.c", name: null, phone_number: null, status: "active" }
   const path = `/v1/auth/users/${ID}`
   api.data("GET /v1/auth/users", [user])
+  api.data("GET /v1/auth/email-templates", [
+    { type: "magic_link", subject: "Sign in", variables: [{ key: "link", required: true }] },
+  ])
   for (const made of ["", "/invite"]) api.data(`POST /v1/auth/users${made}`, user)
   api.data("POST /v1/auth/users/import", { imported: 1, failed: [] })
   for (const call of ["GET", "PATCH"]) api.data(`${call} ${path}`, user)
