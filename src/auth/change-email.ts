@@ -1,5 +1,7 @@
 import { and, eq, isNull, ne } from "drizzle-orm"
 import { now } from "../core/time"
+import { keepAnswer } from "../http/idempotency"
+import type { Call } from "../http/route"
 import { messages } from "../messages/tables"
 import { issueCode, newCode } from "../sign-in/codes"
 import type { Reader, Tx } from "../store/store"
@@ -12,7 +14,8 @@ import { prepareNotice } from "./notices"
 import { pretend } from "./pretended"
 import { requireOwnCode, requireOwnProof } from "./proof"
 import { refuseTaken } from "./register"
-import type { UserClient } from "./sign-in"
+import { SUCCESS } from "./schemas"
+import { clientOf } from "./sign-in"
 import { userCodes } from "./tables"
 import { CODE_SECONDS, codeRow, codesOf } from "./user-codes"
 import { emitUser } from "./user-events"
@@ -32,8 +35,8 @@ export async function askForEmail(
   environment: AuthEnvironment,
   user: EndUserRow,
   { new_email, ...proof }: EmailWish,
-  client: UserClient,
-): Promise<void> {
+  call: Pick<Call, "ip" | "request" | "claim">,
+): Promise<typeof SUCCESS> {
   const { store, mail, secrets } = parts
   const settle = await requireOwnProof(parts, environment, user, proof)
   const identifier = emailKeyOf(new_email)
@@ -42,7 +45,7 @@ export async function askForEmail(
   const is_own = identifier === user.email_key
   if (is_taken && (is_own || !environment.settings.hide_account_existence))
     return refuseTaken("new_email")
-  await countSend(parts, environment, { identifier, ip: client.ip ?? "" })
+  await countSend(parts, environment, { identifier, ip: call.ip })
 
   const code = newCode()
   const { name, locale } = user
@@ -50,7 +53,7 @@ export async function askForEmail(
     ...{ type: "email_otp", to: { email: new_email, name, locale } },
     ...{ variables: { code }, ends_in_seconds: CODE_SECONDS },
   })
-  const about = { type: "email_changed" as const, client, new_email }
+  const about = { type: "email_changed" as const, client: clientOf(call), new_email }
   const notice = await prepareNotice(parts, environment, user, about)
   if (is_taken) await pretend(store, (tx) => letter.accept(tx))
   await store.tx(async (tx) => {
@@ -61,7 +64,9 @@ export async function askForEmail(
     await issueCode(tx, codesOf(secrets), { seconds: CODE_SECONDS, code }, row)
     await closeOthers(tx, user, identifier)
     await notice.accept(tx)
+    await keepAnswer(tx, call.claim, SUCCESS)
   })
+  return SUCCESS
 }
 
 /** One change of the address at a time: what was sent to another one works no more. */

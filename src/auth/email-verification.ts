@@ -1,4 +1,6 @@
 import { fail } from "../core/errors"
+import { keepAnswer } from "../http/idempotency"
+import type { Call } from "../http/route"
 import { issueCode, newCode } from "../sign-in/codes"
 import { takeLink } from "../sign-in/links"
 import type { Tx } from "../store/store"
@@ -16,6 +18,8 @@ import { emitUser, type UserEventFacts } from "./user-events"
 
 export const VERIFY_SECONDS = LINKS.verify_email.seconds
 
+const SENT = { data: { success: true as const, expires_in: VERIFY_SECONDS } }
+
 /**
  * Mails a link that verifies the address for a day, and a code that the signed-in user may enter for ten minutes.
  * Throws 409 `already_verified`, 422 `invalid_url`, 429 `otp_send_rate_limit_exceeded`, 503 `email_not_configured`.
@@ -24,8 +28,9 @@ export async function sendVerification(
   parts: AuthParts,
   environment: AuthEnvironment,
   user: EndUserRow,
-  { redirect_url, ip }: { redirect_url?: string | undefined; ip: string },
-): Promise<void> {
+  redirect_url: string | undefined,
+  { ip, claim }: Pick<Call, "ip" | "claim">,
+): Promise<typeof SENT> {
   const { id: user_id, email, email_key, name, locale } = user
   if (!email || !email_key)
     return fail("validation_error", "This user has no email address.", { reason: "no_email" })
@@ -42,7 +47,9 @@ export async function sendVerification(
     const message_id = await letter.accept(tx, user_id)
     const row = codeRow(environment, place(email_key), { user_id, message_id })
     await issueCode(tx, codesOf(parts.secrets), { seconds: CODE_SECONDS, code }, row)
+    await keepAnswer(tx, claim, SENT)
   })
+  return SENT
 }
 
 const place = (identifier: string) => ({ purpose: "verify" as const, identifier })

@@ -109,6 +109,7 @@ const sendRoute = (parts: AuthParts, path: string) =>
     body: VerificationWish,
     example: { redirect_url: "https://shop.example.com/verified" },
     response: VerificationSent,
+    idempotent: true,
     errors: [
       "user_not_found",
       "already_verified",
@@ -118,9 +119,7 @@ const sendRoute = (parts: AuthParts, path: string) =>
     ],
     handle: async (call) => {
       const { environment, user } = await meant(parts, call, call.body.user_id)
-      const { redirect_url } = call.body
-      await sendVerification(parts, environment, user, { redirect_url, ip: call.ip })
-      return { data: { success: true as const, expires_in: VERIFY_SECONDS } }
+      return sendVerification(parts, environment, user, call.body.redirect_url, call)
     },
   })
 
@@ -164,6 +163,7 @@ const emailRoutes = (parts: AuthParts): AnyRoute[] => [
     body: EmailChange,
     example: { new_email: "ann@example.org", password: "Quiet-River-42" },
     response: Success,
+    idempotent: true,
     errors: [
       ...PROOF_ERRORS,
       "conflict",
@@ -174,8 +174,7 @@ const emailRoutes = (parts: AuthParts): AnyRoute[] => [
     handle: async (call) => {
       refuseImpersonated(call.caller)
       const { environment, user } = await ownUser(parts.store.read, call)
-      await askForEmail(parts, environment, user, call.body, clientOf(call))
-      return SUCCESS
+      return askForEmail(parts, environment, user, call.body, call)
     },
   }),
   route({

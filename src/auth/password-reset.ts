@@ -1,4 +1,6 @@
 import { fail } from "../core/errors"
+import { keepAnswer } from "../http/idempotency"
+import type { Call } from "../http/route"
 import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
 import { openLink, takeLink } from "../sign-in/links"
 import type { Reader } from "../store/store"
@@ -13,6 +15,7 @@ import { prepareNotice } from "./notices"
 import { hashNext, setPassword } from "./own-password"
 import { requireOwnPassword } from "./proof"
 import { requireRedirect } from "./redirects"
+import { SUCCESS } from "./schemas"
 import type { UserClient } from "./sign-in"
 import { userLinks } from "./tables"
 import { emitUser } from "./user-events"
@@ -40,15 +43,19 @@ export async function forgetPassword(
   parts: AuthParts,
   environment: AuthEnvironment,
   { email, redirect_url }: { email: string; redirect_url?: string | undefined },
-  ip: string,
-): Promise<void> {
+  { ip, claim }: Pick<Call, "ip" | "claim">,
+): Promise<typeof SUCCESS> {
   requireMethod(environment, "password")
   if (redirect_url !== undefined) requireRedirect(environment, redirect_url)
   await parts.mail.requireSender(environment)
   await countForgot(parts, environment, { identifier: emailKeyOf(email), ip })
   const { id: environment_id, project_id } = environment
   const payload = { environment_id, email, redirect_url: redirect_url ?? null, ip }
-  await parts.store.tx((tx) => enqueue(tx, userPasswordForgotten, { payload, project_id }))
+  await parts.store.tx(async (tx) => {
+    await enqueue(tx, userPasswordForgotten, { payload, project_id })
+    await keepAnswer(tx, claim, SUCCESS)
+  })
+  return SUCCESS
 }
 
 /** Mails a link that works once and for 15 minutes; for an address without an active user it does nothing. */

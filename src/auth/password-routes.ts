@@ -5,6 +5,7 @@ import { maskedEmail } from "../lib/masked"
 import { flag, maybe, text } from "../lib/record-fields"
 import type { AuthParts } from "./auth-parts"
 import { authRow, targetFields } from "./auth-rows"
+import { requireCaptcha } from "./captcha"
 import { environmentOf } from "./environments"
 import { login } from "./login"
 import { forgetPassword, ownerOfReset, resetPassword } from "./password-reset"
@@ -92,6 +93,7 @@ const entryRoutes = (parts: AuthParts): AnyRoute[] => [
     ],
     handle: async (call) => {
       const environment = await environmentOf(parts.store.read, call, call.body)
+      await requireCaptcha(parts, environment, call)
       const data = await register(parts, environment, call.body, clientOf(call), call.claim)
       return { data }
     },
@@ -121,11 +123,12 @@ const resetRoutes = (parts: AuthParts): AnyRoute[] => [
     body: Forgotten,
     example: { email: EXAMPLE.email },
     response: Success,
+    idempotent: true,
     errors: ["forbidden", "invalid_url", "email_not_configured", "login_rate_limit_exceeded"],
     handle: async (call) => {
       const environment = await environmentOf(parts.store.read, call, call.body)
-      await forgetPassword(parts, environment, call.body, call.ip)
-      return SUCCESS
+      await requireCaptcha(parts, environment, call)
+      return forgetPassword(parts, environment, call.body, call)
     },
   }),
   route({

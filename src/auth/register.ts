@@ -78,7 +78,7 @@ export async function register(
     const answer = await finish(tx, user)
     return { ...answer, user: { ...answer.user, email } }
   })
-  await parts.store.tx((tx) => keepAnswer(tx, claim, { data }))
+  if (claim) await parts.store.tx((tx) => keepAnswer(tx, claim, { data }))
   return data
 }
 
