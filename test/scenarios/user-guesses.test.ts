@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { rmSync } from "node:fs"
+import { join } from "node:path"
 import { makeHome } from "../harness/binary"
 import { note } from "../harness/peers"
 import { freshDatabase, noPostgres } from "../harness/postgres"
@@ -28,6 +29,7 @@ describe.skipIf(!has_postgres)("guesses at a password", () => {
     const env = {
       DATABASE_URL: database.url,
       BELFRY_SECURITY_MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
+      BELFRY_STORAGE_BLOBS_DIR: join(homes[0], "blobs"),
       BELFRY_HTTP_TRUSTED_PROXIES: "127.0.0.1",
     }
     const api_key = await initialise(homes[0], env)
