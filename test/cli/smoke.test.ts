@@ -10,6 +10,7 @@ const NAMES = [
   "text",
   "inbox",
   "push",
+  "sign-up",
   "webhook",
   "template",
   "submission",
