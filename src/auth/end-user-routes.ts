@@ -158,6 +158,7 @@ const oneRoutes = (parts: AuthParts): AnyRoute[] => [
   route({
     ...by("GET", ONE),
     summary: "Show a user",
+    description: "Shows `app_metadata`, too. A deleted user is not found any more.",
     response: UserRecord,
     errors: ["user_not_found"],
     handle: async ({ caller, params }) => {
@@ -260,6 +261,7 @@ const sessionRoutes = (parts: AuthParts): AnyRoute[] => [
   route({
     ...by("GET", `${ONE}/sessions`),
     summary: "List the sessions of a user, newest first",
+    description: "Each sign-in has a session of its own. Only open ones are listed.",
     query: pageQuery({}),
     response: UserSession,
     errors: ["user_not_found"],
@@ -273,6 +275,7 @@ const sessionRoutes = (parts: AuthParts): AnyRoute[] => [
   route({
     ...by("DELETE", `${ONE}/sessions`),
     summary: "End all sessions of a user",
+    description: "Their tokens are refused from the next request on.",
     response: t.Object({ revoked: count(2) }),
     errors: ["user_not_found"],
     handle: async ({ caller, params }) => {

@@ -180,6 +180,7 @@ const emailRoutes = (parts: AuthParts): AnyRoute[] => [
   route({
     ...authRow("POST", "/v1/auth/change-email/confirm", OWN, "-"),
     summary: "Take the new email address with its code",
+    description: "The code is that of the mail to the new address. The address is verified by it.",
     body: t.Object({ code: codeField() }),
     example: { code: "492039" },
     response: UserRecord,

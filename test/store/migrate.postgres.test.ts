@@ -83,6 +83,12 @@ test("ids are UUIDs, and keys sort by byte, whatever the locale of the database 
     "subscriber_words.word: C",
     "subscribers.external_id: of the database",
     "throttles.subject: C",
+    "user_codes.identifier: C",
+    "user_links.token_hash: C",
+    "user_refresh_tokens.token_hash: C",
+    "user_throttles.subject: C",
+    "users.anonymous_device_id: of the database",
+    "users.email_key: C",
   ])
 })
 
