@@ -34,9 +34,9 @@ const login = (own: Shop, email: string, password = PASSWORD, headers: object = 
   own.app().post("/v1/auth/users/login", { email, password }, headers)
 
 const eventsOf = async (user_id: string) =>
-  (await store.read.select().from(events).where(eq(events.subject_id, user_id))).map(
-    ({ type, data }) => [type, (data as { metadata: object }).metadata],
-  )
+  (
+    await store.read.select().from(events).where(eq(events.subject_id, user_id)).orderBy(events.id)
+  ).map(({ type, data }) => [type, (data as { metadata: object }).metadata])
 
 describe("register", () => {
   test("makes a user with a session, in the environment of the key", async () => {

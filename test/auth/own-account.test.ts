@@ -30,7 +30,9 @@ async function registered(own: TestApplication) {
 }
 
 const typesOf = async (id: string) =>
-  (await store.read.select().from(events).where(eq(events.subject_id, id))).map(({ type }) => type)
+  (await store.read.select().from(events).where(eq(events.subject_id, id)).orderBy(events.id)).map(
+    ({ type }) => type,
+  )
 
 const confirm = "/v1/auth/verify-email/confirm"
 const send = "/v1/auth/verify-email/send"

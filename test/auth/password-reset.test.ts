@@ -41,7 +41,9 @@ const login = async (own: TestApplication, email: string, password: string) =>
   (await own.app().post("/v1/auth/users/login", { email, password }, elsewhere())).status
 
 const typesOf = async (id: string) =>
-  (await store.read.select().from(events).where(eq(events.subject_id, id))).map(({ type }) => type)
+  (await store.read.select().from(events).where(eq(events.subject_id, id)).orderBy(events.id)).map(
+    ({ type }) => type,
+  )
 
 async function mailedReset(own: TestApplication, email: string) {
   await forgot(own, email)
