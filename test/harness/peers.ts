@@ -76,6 +76,8 @@ const modules = {
   nacl: "python3-nacl",
   websockets: "python3-websockets",
   dbusmock: "python3-dbusmock",
+  jwt: "python3-jwt",
+  cryptography: "python3-cryptography",
 } as const
 
 /** Debian's own Python: the packages belong to no other. */
