@@ -6,7 +6,14 @@ import { messages } from "../messages/tables"
 import { issueCode, newCode } from "../sign-in/codes"
 import type { Reader, Tx } from "../store/store"
 import type { AuthParts } from "./auth-parts"
-import { byEmail, type EndUserRow, emailKeyOf, findForUpdate, setUser } from "./end-users"
+import {
+  byEmail,
+  type EndUserRow,
+  emailKeyOf,
+  findForUpdate,
+  holdIdentifiers,
+  setUser,
+} from "./end-users"
 import type { AuthEnvironment } from "./environments"
 import { countSend } from "./guesses"
 import { linkSubscriber } from "./linked-subscriber"
@@ -94,6 +101,7 @@ export async function confirmEmail(
   return store.tx(async (tx) => {
     await settle(tx)
     const same = await findForUpdate(tx, environment.project_id, user.id)
+    await holdIdentifiers(tx, environment)
     if (await byEmail(tx, environment, email)) refuseTaken("new_email")
     const renamed = await setUser(tx, same, { email, email_verified: true })
     const changed = await linkSubscriber(tx, renamed)

@@ -10,7 +10,7 @@ import { rowById, rowForUpdate } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import type { AuthEnvironment } from "./environments"
 import { UserRecord } from "./schemas"
-import { memberships, type UserStatus, users } from "./tables"
+import { environments, memberships, type UserStatus, users } from "./tables"
 
 export type EndUserRow = typeof users.$inferSelect
 
@@ -140,6 +140,10 @@ const isOf = (project_id: string) =>
   and(eq(users.project_id, project_id), ne(users.status, "deleted"))
 
 export const noUser = (): never => fail("user_not_found", "There is no such user.")
+
+/** Users of an environment take addresses and numbers one at a time, so that no two take the same one at once. */
+export const holdIdentifiers = (tx: Tx, { id, project_id }: AuthEnvironment) =>
+  rowForUpdate(tx, environments, id, eq(environments.project_id, project_id))
 
 /** Changes a row that the caller holds. */
 export async function setUser(

@@ -17,6 +17,7 @@ import {
   emailKeyOf,
   find,
   findForUpdate,
+  holdIdentifiers,
   type NewEndUser,
   noUser,
   setUser,
@@ -139,8 +140,10 @@ export async function change(tx: Tx, caller: Caller, id: string, given: NewEndUs
     throw invalid("email", "required", "A user keeps an `email` or a `phone_number`.")
   const has_new_email = email !== before.email
   if (has_new_email && before.status === "invited") refuseInvited(before)
+  const is_moved = has_new_email || phone_number !== before.phone_number
+  if (is_moved) await holdIdentifiers(tx, environment)
   await requireFree(tx, environment, before, wanted)
-  if (has_new_email || phone_number !== before.phone_number) await forgetCodes(tx, before)
+  if (is_moved) await forgetCodes(tx, before)
   const after = await linkSubscriber(tx, await setUser(tx, before, wanted))
   const facts = actorFacts(caller)
   if (isProven("email_verified", "email", before, after))

@@ -41,6 +41,17 @@ const actionsOn = async (id: string) =>
 const eventsOn = async (get: (path: string) => Promise<Reply>, type: string) =>
   (await get(`/v1/events?types=${type}`)).body.data.map(({ data }: { data: object }) => data)
 
+test("two users that take one address or number at once: one has it, the other is refused", async () => {
+  const { project, add } = await shop()
+  const both = [await add(), await add()]
+  for (const wanted of [{ email: `${newId()}@people.test` }, { phone_number: "+4915112345699" }]) {
+    const answers = await Promise.all(
+      both.map(({ id }) => project.call("PATCH", `${PATH}/${id}`, { body: wanted })),
+    )
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409])
+  }
+})
+
 describe("a user that a server adds", () => {
   test("is shown with what only servers see, and told of", async () => {
     const { project, app } = await shop()
