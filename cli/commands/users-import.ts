@@ -31,7 +31,7 @@ const COLUMNS: FileColumns = {
   alone: ["email", "phone_number"],
 }
 
-/** As the server takes them in one request: each of these it hashes. */
+/** The server takes no more in one request, because it hashes each plain password. */
 const MOST_PLAIN = 200
 
 /** Adds the users of a file, in chunks. Exit 8 where some lines are refused. */

@@ -2,6 +2,7 @@ import type { Static } from "@sinclair/typebox"
 import type { Tx } from "../store/store"
 import type { AuthParts } from "./auth-parts"
 import type { CodeWay } from "./code-ways"
+import { endSessions } from "./end-sessions"
 import * as endUsers from "./end-users"
 import type { AuthEnvironment } from "./environments"
 import type { SignInAnswer } from "./schemas"
@@ -26,6 +27,9 @@ export const isKnown = (user: endUsers.EndUserRow | undefined): user is endUsers
 /**
  * Signs in the reader of what was sent to an address, which is verified from now on. Undefined where
  * it has nobody that may sign in. Throws as `completeSignIn`.
+ *
+ * A user without any verified address may be a stranger's making, who waits for its owner behind a password. So the
+ * first proof of one takes that password and every session away.
  */
 export async function signInByAddress(
   tx: Tx,
@@ -40,7 +44,11 @@ export async function signInByAddress(
   if (!isKnown(found)) return undefined
   const user = made ?? (await endUsers.findForUpdate(tx, found.project_id, found.id))
   const was_verified = user[way.verified]
-  const proven = was_verified ? user : await endUsers.setUser(tx, user, { [way.verified]: true })
+  const is_first_proof = !made && !user.email_verified && !user.phone_verified
+  const unproven = is_first_proof ? { password_hash: null } : {}
+  const change = { [way.verified]: true, ...unproven }
+  const proven = was_verified ? user : await endUsers.setUser(tx, user, change)
+  if (is_first_proof) await endSessions(tx, environment, user, { reason: "first_proof" })
   const is_new = made !== undefined
   const answer = await completeSignIn(tx, parts, { environment, user: proven, is_new, ...proof })
   const facts = { provider: proof.provider, ip_address: proof.client.ip }

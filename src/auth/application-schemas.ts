@@ -24,7 +24,10 @@ export const Application = t.Object(
     }),
     legacy_public_key: rarely(text("svca_pub_x2Wc7…", "It names no environment.")),
     session_duration_minutes: count(60, "The lifetime of an access token."),
-    refresh_token_duration_days: count(30, "A session ends after so many days without a refresh."),
+    refresh_token_duration_days: count(
+      30,
+      "The days after which a session ends that nobody refreshed.",
+    ),
     allowed_origins: t.Array(text("https://shop.example.com")),
     redirect_urls: t.Array(text("https://shop.example.com/signed-in")),
     environments: t.Array(

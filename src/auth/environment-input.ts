@@ -32,7 +32,7 @@ export type EnvironmentChange = {
 type SettingName = keyof EnvironmentSettings
 type GroupName = (typeof GROUPS)[number]
 
-/** Settings that are objects of settings: of these, too, what a change does not name stays. */
+/** Settings that are objects of settings. A change keeps those of their fields that it does not name. */
 export const GROUPS = ["methods", "session", "password_policy", "mfa", "templates"] as const
 
 const onOff = (example: boolean, description?: string) =>

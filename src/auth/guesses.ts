@@ -71,8 +71,9 @@ export async function forgiveLogin(
   environment: AuthEnvironment,
   { identifier, ip }: Attempt,
 ): Promise<void> {
-  await throttle.reset(tx, of(BUCKETS.login, environment, identifier))
+  // In the order in which `countLogin` takes the rows: two that wait for each other would have to begin again.
   await throttle.refund(tx, of(BUCKETS.login_network, environment, subscriberOf(ip)))
+  await throttle.reset(tx, of(BUCKETS.login, environment, identifier))
 }
 
 /** Whether the user's address takes no password now. */

@@ -58,7 +58,7 @@ export async function prepareLink(
   }
 }
 
-/** Links of these kinds, of an environment alone. */
+/** Selects the links of these kinds in one environment. */
 export const linksAmong = ({ id, project_id }: AuthEnvironment, ...kinds: LinkKind[]) =>
   and(
     eq(userLinks.project_id, project_id),

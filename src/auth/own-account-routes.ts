@@ -150,6 +150,7 @@ async function confirmed(
   if (code === undefined) throw invalid("token", "required", "The request needs the token.")
   if (call.caller.kind !== "user")
     throw invalid("code", "invalid", "Only the signed-in user may send a code. Send the token.")
+  refuseImpersonated(call.caller)
   const { environment, user } = await ownUser(parts.store.read, call)
   return confirmByCode(parts, environment, user, code, call.ip)
 }

@@ -97,7 +97,7 @@ const resetsOf = (environment: AuthEnvironment) =>
 
 /**
  * Sets a new password with a token. All sessions of the user end, also those of an intruder. Throws 422 `otp_expired`,
- * `weak_password`, `password_recently_used`.
+ * `weak_password`, `password_recently_used`, 403 where the environment takes no passwords.
  */
 export async function resetPassword(
   parts: AuthParts,
@@ -106,6 +106,7 @@ export async function resetPassword(
   client: UserClient,
 ): Promise<void> {
   const { store } = parts
+  requireMethod(environment, "password")
   const owner = await ownerOfReset(store.read, environment, token)
   if (!owner) return expiredLink()
   const password_hash = await hashNext(store.read, environment, owner, new_password)
@@ -137,6 +138,7 @@ export async function changePassword(
 ): Promise<void> {
   const { store } = parts
   const { current_password, new_password, session_id } = wanted
+  requireMethod(environment, "password")
   const settle = await requireOwnPassword(parts, environment, user, current_password)
   const password_hash = await hashNext(store.read, environment, user, new_password)
   const notice = await prepareNotice(parts, environment, user, changed(client))

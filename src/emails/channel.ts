@@ -9,7 +9,7 @@ import { Semaphore } from "../lib/semaphore"
 import type { AcceptedMessage } from "../messages/accept"
 import type { Channel } from "../messages/channel"
 import { asksAudience } from "../messages/send-fields"
-import { expiredLife, retriedSoon } from "../messages/short-lived"
+import { expiredLife, signInOutcome } from "../messages/short-lived"
 import {
   AUTH_SOURCE,
   addressOf,
@@ -66,7 +66,7 @@ export function emailChannel(parts: EmailChannelParts): Channel {
       const provider = providerOf(message)
       if (!provider) return withoutBytes(parts.provider, message, { reason: NO_SANDBOX })
       const obstacle = await senderObstacle(parts, message, provider.name)
-      if (obstacle) return retriedSoon(message, obstacle, AUTH_SECONDS_APART)
+      if (obstacle) return signInOutcome(message, obstacle, AUTH_SECONDS_APART)
       if (!(bytes instanceof Uint8Array)) return withoutBytes(provider, message, bytes)
       const excluded = asksAudience(message)
         ? await audienceObstacle(store.read, message)
@@ -90,7 +90,7 @@ export function emailChannel(parts: EmailChannelParts): Channel {
       })
       const others = [...outcome.others, ...stopped]
       const whole = stopped.length > 0 ? { ...outcome, others } : outcome
-      return withHeld(retriedSoon(message, whole, AUTH_SECONDS_APART), held)
+      return withHeld(signInOutcome(message, whole, AUTH_SECONDS_APART), held)
     },
   }
 }

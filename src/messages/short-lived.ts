@@ -7,16 +7,22 @@ import { forOpen } from "./suppressed"
 /** Contract 20, section 3: nobody waits longer for a code or a link. */
 const RETRIED_SECONDS = 600
 
-/** The outcome with retries that end soon, for codes and links; at most so many seconds apart. */
-export function retriedSoon(
+/**
+ * The outcome of a message with a code or a link: retries end soon and are at most so many seconds apart, and where an
+ * answer quotes the message, both are masked. Of any other message it is the outcome as it was.
+ */
+export function signInOutcome(
   { source }: Message,
   outcome: Outcome,
   most_apart = RETRIED_SECONDS,
 ): Outcome {
   if (source !== AUTH_SOURCE) return outcome
-  const { schedule: usual } = outcome
+  const { schedule: usual, others, transcript } = outcome
   return {
     ...outcome,
+    ...masked(outcome),
+    others: others.map((other) => ({ ...other, ...masked(other) })),
+    transcript: transcript.map(hidden),
     schedule(attempt, age) {
       const wait = usual(attempt, age)
       if (wait === undefined || age + Math.min(wait, most_apart) > RETRIED_SECONDS) return undefined
@@ -24,6 +30,17 @@ export function retriedSoon(
     },
   }
 }
+
+/** What a provider says in its own words. */
+const masked = ({ reason, reply, text }: RecipientOutcome) => ({
+  reason: reason && hidden(reason),
+  reply: { ...reply, response: reply.response && hidden(reply.response) },
+  ...(text !== undefined && { text: hidden(text) }),
+})
+
+const hidden = (text: string): string => text.replaceAll(CODE_OR_TOKEN, "••••")
+
+const CODE_OR_TOKEN = /belfry_[a-z]+_[\w-]+|\b\d{6}\b/g
 
 /** How a message ends whose code or link works no more; undefined while it does, and for all others. */
 export function expiredLife(message: Message): RecipientOutcome[] | undefined {

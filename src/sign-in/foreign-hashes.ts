@@ -11,7 +11,7 @@ const OWN = `$argon2id$v=19$m=${OWN_COST.memoryCost},t=${OWN_COST.timeCost},p=1$
 /** Whether a hash is of another making or cost than ours: the next right password renews it. */
 export const needsRehash = (hash: string): boolean => !hash.startsWith(OWN)
 
-// One look at any of these takes about a second of one core at most, and 256 MiB.
+// Within each cap a comparison takes at most about a second of one core and 256 MiB.
 const MOST_BCRYPT_COST = 14
 const LEAST_BCRYPT_COST = 4
 const MOST_MEMORY_KIB = 262_144

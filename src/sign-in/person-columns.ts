@@ -1,8 +1,8 @@
 import { id, int, key, ref, text, time } from "../store/columns"
 
 /**
- * What the tables of every kind of person have. Each kind has a table of its own for each of these sets, with more
- * columns where it needs them: the console's people and the end users share none.
+ * The columns that the tables of every kind of person have. Each kind has tables of its own, and adds columns where it
+ * needs them. The console's people and the end users share no table.
  */
 
 /** One sign-in: all refresh tokens that descend from it die with it. */

@@ -3,7 +3,7 @@ import { Semaphore } from "../lib/semaphore"
 import type { Channel } from "../messages/channel"
 import { isSealed, openContent } from "../messages/sealed-contents"
 import { asksAudience } from "../messages/send-fields"
-import { expiredLife, retriedSoon } from "../messages/short-lived"
+import { expiredLife, signInOutcome } from "../messages/short-lived"
 import type { Message } from "../messages/status-changes"
 import { audienceObstacle, suppressedMeanwhile } from "../messages/suppressed"
 import type { Outcome, RecipientOutcome } from "../providers/provider"
@@ -65,7 +65,7 @@ export function smsChannel(parts: SmsChannelParts): Channel {
         encoding,
         attempt,
       })
-      return retriedSoon(message, outcome)
+      return signInOutcome(message, outcome)
     },
   }
 }

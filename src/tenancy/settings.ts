@@ -19,7 +19,7 @@ export type PatchOf<Name extends keyof ProjectSettings> = Name extends (typeof G
   ? Partial<NonNullable<ProjectSettings[Name]>>
   : ProjectSettings[Name]
 
-/** Settings that are objects of settings: of these, too, what a change does not name stays. */
+/** Settings that are objects of settings. A change keeps those of their fields that it does not name. */
 const GROUPS = ["branding", "retention", "quiet_hours", "frequency_cap"] as const
 
 /** JSON merge patch (RFC 7396): what is absent stays, null is the default again. */

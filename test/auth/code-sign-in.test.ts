@@ -103,6 +103,30 @@ describe("a code by email", () => {
     expect(found).toEqual([201, ...Array(4).fill("otp_expired")])
   })
 
+  test("of a first proof takes a stranger's password and session away, and no others", async () => {
+    const { application, project, send, verify } = await shop()
+    const password = "Quiet-River-42"
+    const app = application.app()
+    const stranger = await app.post("/v1/auth/users/register", { email: ANN, password })
+    const token = stranger.body.data.tokens.access_token
+    const me = () => service.anybody.get("/v1/auth/users/me", { authorization: `Bearer ${token}` })
+    expect((await me()).status).toBe(200)
+    await send()
+    const owner = await verify(FIXED)
+    expect(owner.body.data.user.id).toBe(stranger.body.data.user.id)
+    expect((await me()).status).toBe(401)
+    const login = (typed: string) =>
+      app.post("/v1/auth/users/login", { email: ANN, password: typed })
+    expect(refusal(await login(password))).toEqual([401, "unauthorized"])
+
+    const path = `/v1/auth/users/${owner.body.data.user.id}`
+    await project.post(`${path}/password`, { password: "Deep-Forest-17", keep_sessions: true })
+    await send()
+    expect((await verify(FIXED)).status).toBe(200)
+    expect((await login("Deep-Forest-17")).status).toBe(200)
+    await mailed() // the notices, before the clock is as it was
+  })
+
   test("is tried five times, then not even the right one passes; a new code takes its place", async () => {
     const { send, verify, user } = await shop()
     await user()

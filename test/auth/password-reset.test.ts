@@ -51,6 +51,31 @@ async function mailedReset(own: TestApplication, email: string) {
   return (await mail.last(email))?.token
 }
 
+test("an environment that takes no passwords neither resets nor changes one", async () => {
+  const project = await service.project()
+  const own = await newApplication(service, project)
+  const { email, access_token } = await registered(own)
+  const token = await mailedReset(own, email)
+  const path = `/v1/auth/applications/${own.id}/environments/live`
+  await project.call("PATCH", path, { body: { methods: { password: false } } })
+  expect(refusal(await reset(own, token))).toEqual([403, "forbidden"])
+  const wanted = { current_password: PASSWORD, new_password: NEXT }
+  const headers = { authorization: `Bearer ${access_token}` }
+  const changed = await service.anybody.post("/v1/auth/change-password", wanted, headers)
+  expect(refusal(changed)).toEqual([403, "forbidden"])
+})
+
+test("apps show the captcha before they register or forget a password, and servers need none", async () => {
+  // The secret of this environment cannot be read any more.
+  const own = await shop({ settings: { captcha: { provider: "turnstile", secret: "••••" } } })
+  const fields = { email: `${newId()}@people.test`, password: PASSWORD }
+  const asked = await own.app().post("/v1/auth/users/register", fields, elsewhere())
+  expect(refusal(asked)).toEqual([503, "service_unavailable"])
+  expect(refusal(await forgot(own, fields.email))).toEqual([503, "service_unavailable"])
+  const made = await own.server().post("/v1/auth/users/register", fields)
+  expect(made.status).toBe(201)
+})
+
 describe("forgot-password", () => {
   test("answers all addresses alike, and mails those that have an active user", async () => {
     const own = await shop()
