@@ -28,8 +28,8 @@ export const isKnown = (user: endUsers.EndUserRow | undefined): user is endUsers
  * Signs in the reader of what was sent to an address, which is verified from now on. Undefined where
  * it has nobody that may sign in. Throws as `completeSignIn`.
  *
- * A user without any verified address may be a stranger's making, who waits for its owner behind a password. So the
- * first proof of one takes that password and every session away.
+ * A stranger may have made a user of this address with a password of their own. So the first proof of any address takes
+ * the password and every session away.
  */
 export async function signInByAddress(
   tx: Tx,
