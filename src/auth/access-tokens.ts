@@ -181,7 +181,8 @@ export const isLive = ({ session, user }: LiveSession, environment: AuthEnvironm
   !isPast(session.expires_at) &&
   user.status === "active"
 
-const findSession = prepared({ id: userSessions.id }, (db: Reader, slot) =>
+/** Sessions, each with what tells whether it may be used. */
+export const sessionsWithUser = (db: Reader) =>
   db
     .select({
       session: userSessions,
@@ -192,5 +193,7 @@ const findSession = prepared({ id: userSessions.id }, (db: Reader, slot) =>
       users,
       and(eq(users.id, userSessions.user_id), eq(users.project_id, userSessions.project_id)),
     )
-    .where(eq(userSessions.id, slot.id)),
+
+const findSession = prepared({ id: userSessions.id }, (db: Reader, slot) =>
+  sessionsWithUser(db).where(eq(userSessions.id, slot.id)),
 )

@@ -1,12 +1,11 @@
-import { and, eq } from "drizzle-orm"
 import { isAllowed } from "../http/cors"
 import { gathered } from "../store/batcher"
 import { idList, isAmong } from "../store/columns"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
-import { isLive, type LiveSession } from "./access-tokens"
+import { isLive, type LiveSession, sessionsWithUser } from "./access-tokens"
 import { environmentById, originsOf } from "./environments"
-import { userSessions, users } from "./tables"
+import { userSessions } from "./tables"
 
 /** Why a page of this origin may not keep a socket that a session opened; undefined where it may. */
 export async function refusalOfSession(
@@ -29,15 +28,5 @@ const sessionOf = gathered<string, LiveSession | undefined>(async (db, ids) => {
 })
 
 const findSessions = prepared({ ids: idList }, (db: Reader, slot) =>
-  db
-    .select({
-      session: userSessions,
-      user: { id: users.id, status: users.status, subscriber_id: users.subscriber_id },
-    })
-    .from(userSessions)
-    .innerJoin(
-      users,
-      and(eq(users.id, userSessions.user_id), eq(users.project_id, userSessions.project_id)),
-    )
-    .where(isAmong(db, userSessions.id, slot.ids)),
+  sessionsWithUser(db).where(isAmong(db, userSessions.id, slot.ids)),
 )
