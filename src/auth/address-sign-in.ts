@@ -6,14 +6,14 @@ import { endSessions } from "./end-sessions"
 import * as endUsers from "./end-users"
 import type { AuthEnvironment } from "./environments"
 import type { SignInAnswer } from "./schemas"
-import { completeSignIn, createUser, type UserClient, type WayIn } from "./sign-in"
+import { completeSignIn, createUser, type UserClient } from "./sign-in"
 import { emitUser } from "./user-events"
 
 export type NewProfile = Pick<endUsers.NewEndUser, "name" | "metadata">
 
 interface ProvenAddress {
   address: string
-  provider: WayIn
+  provider: string
   amr: string[]
   client: UserClient
   /** With it a user is made where the address has none. */

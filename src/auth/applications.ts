@@ -21,8 +21,9 @@ import {
 import { hashOfSecret, newApplicationSecret } from "./credential-texts"
 import { usersOf } from "./end-users"
 import type { ApplicationRow } from "./environments"
+import { insertOrganization } from "./organization-rows"
 import { readOrigins, readRedirects } from "./redirects"
-import { applications, ENVIRONMENT_NAMES, environments, organizations } from "./tables"
+import { applications, ENVIRONMENT_NAMES, environments } from "./tables"
 
 /** Of a project. */
 const MOST_APPLICATIONS = 100
@@ -133,10 +134,12 @@ async function addEnvironment(
     ...{ id: environment_id, name, settings: {} },
     ...own,
     default_organization_id: organization_id,
+    allowed_email_domains: [],
   })
-  await tx
-    .insert(organizations)
-    .values({ id: organization_id, environment_id, name: "Default", slug: "default", ...own })
+  await insertOrganization(tx, {
+    ...{ id: organization_id, environment_id, name: "Default", slug: "default", ...own },
+    ...{ mfa_required: false, allowed_email_domains: [], metadata: {} },
+  })
   await insertKey(tx, by, { application_id, environment: name, name: "Default" })
 }
 

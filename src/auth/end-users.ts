@@ -9,8 +9,10 @@ import { type Bump, bumpAll } from "../store/counters"
 import { rowById, rowForUpdate } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import type { AuthEnvironment } from "./environments"
+import { memberCounts } from "./organization-rows"
+import { memberships } from "./organizations/tables"
 import { UserRecord } from "./schemas"
-import { environments, memberships, type UserStatus, users } from "./tables"
+import { environments, type UserStatus, users } from "./tables"
 
 export type EndUserRow = typeof users.$inferSelect
 
@@ -29,6 +31,8 @@ export type NewEndUser = Partial<
     | "app_metadata"
     | "status"
     | "password_hash"
+    | "is_anonymous"
+    | "anonymous_device_id"
   >
 >
 
@@ -71,8 +75,9 @@ export async function insertUser(
   const row = newUser(environment, wanted)
   const made = await tx.insert(users).values(row).onConflictDoNothing().returning()
   if (made.length === 0) return undefined
-  await bumpAll(tx, countsOf(row, 1))
-  await tx.insert(memberships).values(defaultMembership(environment, row))
+  const member = defaultMembership(environment, row)
+  await bumpAll(tx, [...countsOf(row, 1), ...memberCounts(member, 1)])
+  await tx.insert(memberships).values(member)
   return row
 }
 
@@ -87,6 +92,7 @@ export function newUser(environment: AuthEnvironment, wanted: NewEndUser): EndUs
     ...{ name: null, avatar_url: null, locale: null, metadata: {}, app_metadata: {} },
     ...{ status: "active", status_reason: null, password_hash: null },
     ...{ is_anonymous: false, anonymous_device_id: null, subscriber_id: null },
+    ...{ mfa_methods: [], mfa_enabled_at: null, identities: [] },
     ...{ last_organization_id: null, first_activity_at: null, last_login_at: null },
     ...{ active_month: null, created_at: at, updated_at: at },
     ...wanted,
@@ -172,4 +178,4 @@ export const toResponse = (row: EndUserRow) => {
 
 /** The same for keys and people of the console: they see `app_metadata`, too. */
 export const toServerResponse = (row: EndUserRow) =>
-  fieldsOf(UserRecord, { ...row, mfa_enabled: false, mfa_methods: [], identities: [] })
+  fieldsOf(UserRecord, { ...row, mfa_enabled: row.mfa_methods.length > 0 })

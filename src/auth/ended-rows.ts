@@ -3,6 +3,8 @@ import { now } from "../core/time"
 import { forgetSuccessors } from "../sign-in/person-sessions"
 import { removeSome } from "../store/rows"
 import type { Store } from "../store/store"
+import { passkeyChallenges, userChallenges } from "./factors/tables"
+import { oauthFlows, usedAssertions } from "./social/tables"
 import { userCodes, userLinks, userRefreshTokens, userSessions, userThrottles } from "./tables"
 
 const PURGED_AT_ONCE = 500
@@ -20,6 +22,10 @@ export async function purgeSignIns(store: Store): Promise<number> {
     { rows: userSessions, id: userSessions.id, end: userSessions.expires_at },
     { rows: userCodes, id: userCodes.id, end: userCodes.expires_at },
     { rows: userLinks, id: userLinks.token_hash, end: userLinks.expires_at },
+    { rows: userChallenges, id: userChallenges.token_hash, end: userChallenges.expires_at },
+    { rows: passkeyChallenges, id: passkeyChallenges.id, end: passkeyChallenges.expires_at },
+    { rows: oauthFlows, id: oauthFlows.id, end: oauthFlows.expires_at },
+    { rows: usedAssertions, id: usedAssertions.hash, end: usedAssertions.expires_at },
     { rows: userThrottles, id: userThrottles.subject, end: userThrottles.ends_at },
   ]
   let gone = 0

@@ -17,6 +17,8 @@ export interface AuthEnvironment {
   project_id: string
   application: ApplicationRow
   default_organization_id: string
+  /** Of the Default organization. Empty lets in every address. */
+  allowed_email_domains: string[]
   settings: EnvironmentSettings
   /** Sealed; null where it asks for no captcha. */
   captcha_secret: string | null
@@ -94,9 +96,11 @@ export async function environmentById(
 
 const shaped = ({ environment, application }: EnvironmentRow): AuthEnvironment => {
   const { id, name, project_id, default_organization_id, captcha_secret, settings } = environment
+  const { allowed_email_domains } = environment
   const { methods, session, password_policy, mfa } = ENVIRONMENT_DEFAULTS
   return {
     ...{ id, name, project_id, application, default_organization_id, captcha_secret },
+    allowed_email_domains,
     settings: {
       ...ENVIRONMENT_DEFAULTS,
       ...settings,

@@ -10,10 +10,28 @@ export function requireMethod({ settings }: AuthEnvironment, method: SignInMetho
   fail("forbidden", message, { reason: "method_off", method })
 }
 
-/** Throws 403 `forbidden` for a new user whose address is in a domain that the environment blocks. */
-export function requireEmailDomain({ settings }: AuthEnvironment, email: string): void {
-  const domain = emailKeyOf(email).split("@").at(-1) ?? ""
-  if (!settings.blocked_email_domains.includes(domain)) return
-  const message = `This environment takes no users with an address in ${domain}.`
-  fail("forbidden", message, { reason: "email_domain_not_allowed" })
+/**
+ * Throws 403 `forbidden` for a new user whose address is in a domain that the environment blocks, or that its Default
+ * organization does not allow.
+ */
+export function requireEmailDomain(environment: AuthEnvironment, email: string): void {
+  const { settings, allowed_email_domains } = environment
+  if (settings.blocked_email_domains.includes(domainOf(email))) refuseDomain(email)
+  requireAllowedDomain(allowed_email_domains, email)
+}
+
+/** Throws 403 `forbidden` for an address outside of the domains that an organization allows. None listed is every one. */
+export function requireAllowedDomain(allowed_email_domains: string[], email: string | null): void {
+  if (allowed_email_domains.length === 0) return
+  if (email === null || !allowed_email_domains.includes(domainOf(email))) refuseDomain(email)
+}
+
+const domainOf = (email: string) => emailKeyOf(email).split("@").at(-1) ?? ""
+
+function refuseDomain(email: string | null): never {
+  const whose =
+    email === null ? "without an email address" : `with an address in ${domainOf(email)}`
+  return fail("forbidden", `This environment takes no users ${whose}.`, {
+    reason: "email_domain_not_allowed",
+  })
 }

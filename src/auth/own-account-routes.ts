@@ -204,6 +204,7 @@ const emailRoutes = (parts: AuthParts): AnyRoute[] => [
 const leaveRoute = (parts: AuthParts) =>
   route({
     ...authRow("DELETE", "/v1/auth/users/me", OWN, "-"),
+    before_factor: true,
     summary: "Delete yourself",
     description:
       "Needs the password or a code that email-otp or phone sent with `purpose: reauthenticate`. The address is free at once, and all sessions end.",

@@ -3,8 +3,8 @@ import { and, asc, eq, sql } from "drizzle-orm"
 import { fieldsOf } from "../lib/record-fields"
 import type { Reader } from "../store/store"
 import type { EndUserRow } from "./end-users"
+import { memberships, organizations } from "./organizations/tables"
 import { ActiveOrganization } from "./schemas"
-import { memberships, organizations } from "./tables"
 
 /** As many as an access token names. */
 export const MOST_NAMED = 50
@@ -15,6 +15,8 @@ export interface OwnOrganization {
   name: string
   role: string
   permissions: string[]
+  /** Its sessions need a second factor. */
+  mfa_required: boolean
 }
 
 /**
@@ -32,6 +34,7 @@ export const organizationsOf = (
       name: organizations.name,
       role: memberships.role,
       permissions: memberships.permissions,
+      mfa_required: organizations.mfa_required,
     })
     .from(memberships)
     .innerJoin(organizations, eq(organizations.id, memberships.organization_id))

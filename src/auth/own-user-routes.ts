@@ -34,6 +34,7 @@ const ME = "/v1/auth/users/me"
 export const ownUserRoutes = (parts: AuthParts): AnyRoute[] => [
   route({
     ...authRow("POST", "/v1/auth/users/logout", USER, "-"),
+    before_factor: true,
     summary: "Sign out of an application",
     description: "Ends the session of the request. Its tokens are refused from then on.",
     body: SignOut,
@@ -48,6 +49,7 @@ export const ownUserRoutes = (parts: AuthParts): AnyRoute[] => [
   }),
   route({
     ...authRow("GET", ME, USER, "-"),
+    before_factor: true,
     summary: "Show yourself and your organizations",
     description: "The active organization of the session is the first one.",
     response: OwnUser,
@@ -62,6 +64,7 @@ export const ownUserRoutes = (parts: AuthParts): AnyRoute[] => [
   }),
   route({
     ...authRow("PATCH", ME, USER, "-"),
+    before_factor: true,
     summary: "Change what you say of yourself",
     description: "Fields that are absent stay as they are. `metadata` is replaced as a whole.",
     body: Profile,

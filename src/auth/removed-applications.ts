@@ -1,17 +1,14 @@
 import { and, eq, inArray, isNotNull } from "drizzle-orm"
 import type { JobHandler } from "../jobs/jobs"
 import { signingKeys } from "../signing-keys/tables"
+import { bumpAll } from "../store/counters"
 import { removeSome } from "../store/rows"
 import type { Store } from "../store/store"
+import { countsOf } from "./organization-rows"
+import { organizationInvitations, organizations } from "./organizations/tables"
 import { removeUsersOf } from "./removed-users"
-import {
-  applicationKeys,
-  applications,
-  environments,
-  memberships,
-  organizations,
-  userCodes,
-} from "./tables"
+import { gamingProviders, oauthProviders } from "./social/tables"
+import { applicationKeys, applications, environments, userCodes } from "./tables"
 
 /** Rows of one transaction: others work in between. */
 const AT_ONCE = 200
@@ -34,7 +31,13 @@ export const removeApplication = (store: Store): JobHandler<{ id: string }> => (
       await removeRows(store, environment.id)
     }
     await store.tx(async (tx) => {
-      for (const { application_id } of [applicationKeys, signingKeys, environments])
+      for (const { application_id } of [
+        applicationKeys,
+        signingKeys,
+        oauthProviders,
+        gamingProviders,
+        environments,
+      ])
         await tx.delete(application_id.table).where(eq(application_id, id))
       await tx.delete(applications).where(gone)
     })
@@ -51,8 +54,15 @@ async function removeRows(store: Store, environment_id: string) {
     store.read.select({ id: organizations.id }).from(organizations).where(own).limit(AT_ONCE)
   for (let rows = await some(); rows.length > 0; rows = await some()) {
     const ids = rows.map(({ id }) => id)
-    const old = inArray(memberships.organization_id, ids)
-    while ((await removeSome(store, memberships, { id: memberships.id, old, most: AT_ONCE })) > 0);
-    await store.tx((tx) => tx.delete(organizations).where(inArray(organizations.id, ids)))
+    const { organization_id, id } = organizationInvitations
+    const old = inArray(organization_id, ids)
+    while ((await removeSome(store, organizationInvitations, { id, old, most: AT_ONCE })) > 0);
+    await store.tx(async (tx) => {
+      const gone = await tx.delete(organizations).where(inArray(organizations.id, ids)).returning()
+      await bumpAll(
+        tx,
+        gone.flatMap((row) => countsOf(row, -1)),
+      )
+    })
   }
 }

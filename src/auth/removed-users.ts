@@ -5,7 +5,16 @@ import { removeSome } from "../store/rows"
 import type { Store } from "../store/store"
 import { countsOf } from "./end-users"
 import {
-  memberships,
+  passkeyChallenges,
+  userBackupCodes,
+  userChallenges,
+  userFactors,
+  userPasskeys,
+} from "./factors/tables"
+import { memberCounts } from "./organization-rows"
+import { memberships } from "./organizations/tables"
+import { oauthFlows, userIdentities } from "./social/tables"
+import {
   userCodes,
   userLinks,
   userPasswordHistory,
@@ -55,8 +64,8 @@ export async function removeUsersOf(store: Store, environment_id: string): Promi
 export async function removeUsers(store: Store, ids: string[]): Promise<number> {
   if (ids.length === 0) return 0
   await removeSessions(store, ids)
+  await removeMemberships(store, ids)
   const own = [
-    { rows: memberships, id: memberships.id, user_id: memberships.user_id },
     { rows: userCodes, id: userCodes.id, user_id: userCodes.user_id },
     { rows: userLinks, id: userLinks.token_hash, user_id: userLinks.user_id },
     {
@@ -64,6 +73,13 @@ export async function removeUsers(store: Store, ids: string[]): Promise<number> 
       id: userPasswordHistory.id,
       user_id: userPasswordHistory.user_id,
     },
+    { rows: userFactors, id: userFactors.id, user_id: userFactors.user_id },
+    { rows: userBackupCodes, id: userBackupCodes.code_hash, user_id: userBackupCodes.user_id },
+    { rows: userChallenges, id: userChallenges.token_hash, user_id: userChallenges.user_id },
+    { rows: userPasskeys, id: userPasskeys.id, user_id: userPasskeys.user_id },
+    { rows: passkeyChallenges, id: passkeyChallenges.id, user_id: passkeyChallenges.user_id },
+    { rows: userIdentities, id: userIdentities.id, user_id: userIdentities.user_id },
+    { rows: oauthFlows, id: oauthFlows.id, user_id: oauthFlows.user_id },
   ]
   for (const { rows, id, user_id } of own) {
     const old = inArray(user_id, ids)
@@ -77,6 +93,23 @@ export async function removeUsers(store: Store, ids: string[]): Promise<number> 
     )
     return gone.length
   })
+}
+
+/** They count as members until now. */
+async function removeMemberships(store: Store, user_ids: string[]) {
+  const { id, user_id } = memberships
+  const theirs = inArray(user_id, user_ids)
+  const next = () => store.read.select({ id }).from(memberships).where(theirs).limit(AT_ONCE)
+  for (let rows = await next(); rows.length > 0; rows = await next()) {
+    const ids = rows.map((row) => row.id)
+    await store.tx(async (tx) => {
+      const gone = await tx.delete(memberships).where(inArray(id, ids)).returning()
+      await bumpAll(
+        tx,
+        gone.flatMap((row) => memberCounts(row, -1)),
+      )
+    })
+  }
 }
 
 /** A session goes when its refresh tokens are gone, which are found by it. */

@@ -11,15 +11,19 @@ import {
   time,
   word,
 } from "../lib/record-fields"
-import { ENVIRONMENT_NAMES, USER_STATUSES } from "./tables"
+import { ENVIRONMENT_NAMES, MFA_METHODS, USER_STATUSES } from "./tables"
 
-const Identity = t.Object({
-  id: id(),
-  provider: text("google"),
-  provider_user_id: text("108177431…"),
-  email: maybe(text("ann@example.com")),
-  linked_at: time(),
-})
+/** An account elsewhere that a user signs in with (contract 52, section 1). */
+export const Identity = t.Object(
+  {
+    id: id(),
+    provider: text("google"),
+    provider_user_id: text("108177431…"),
+    email: maybe(text("ann@example.com")),
+    linked_at: time(),
+  },
+  { title: "Identity" },
+)
 
 /** An end user, as the contract shows them (50, section 1). */
 export const UserRecord = t.Object(
@@ -35,7 +39,7 @@ export const UserRecord = t.Object(
     phone_verified: flag(false),
     status: word(USER_STATUSES),
     mfa_enabled: flag(false),
-    mfa_methods: t.Array(word(["totp", "sms", "email"])),
+    mfa_methods: t.Array(word(MFA_METHODS)),
     is_anonymous: flag(false),
     anonymous_device_id: rarely(text("4f2a9c1e-device")),
     identities: t.Array(Identity),

@@ -11,6 +11,7 @@ import type { AuthParts } from "./auth-parts"
 import { endSessions } from "./end-sessions"
 import { type EndUserRow, insertUser, type NewEndUser, toResponse } from "./end-users"
 import type { AuthEnvironment } from "./environments"
+import { awaitFactor, type ChallengeMethod, SECOND_FACTOR } from "./factors/factor-challenges"
 import { linkSubscriber } from "./linked-subscriber"
 import { tellOfNewDevice } from "./new-device"
 import { activeOf, type OwnOrganization, organizationsOf, toActive } from "./own-organizations"
@@ -29,18 +30,18 @@ export const clientOf = (call: { ip: string; request: Request }): UserClient => 
   user_agent: call.request.headers.get("user-agent"),
 })
 
-/** The ways in: what `provider` of an event says. */
-export type WayIn = "password" | "magic_link" | "email_otp" | "phone_otp"
-
 /** Somebody that proved their identity. */
 export interface ProvenUser {
   environment: AuthEnvironment
   /** Locked by the transaction. */
   user: EndUserRow
-  provider: WayIn
+  /** The way in, as events say it: `password`, `magic_link`, `passkey`, `google`, `game-center` and the like. */
+  provider: string
   /** How they proved it (RFC 8176). */
   amr: string[]
   client: UserClient
+  /** The second factor that was asked for, as events say it. */
+  mfa_method?: ChallengeMethod
   /** Where they want to be; counts where they are a member. */
   organization_id?: string | undefined
   /** They were made, or became active, in this transaction. */
@@ -72,7 +73,8 @@ export async function completeSignIn(
   const { user, is_new = false } = proven
   if (user.status !== "active") return fail("user_inactive", "This user is not active.")
   if (mustVerify(proven)) return is_new ? admitUnverified(tx, proven) : refuseUnverified()
-  // The question for a second factor belongs here: its answer brings `startSignedIn`.
+  const organizations = await organizationsIn(tx, proven)
+  if (asksForFactor(proven, activeOf(organizations))) return awaitFactor(tx, proven)
   return startSignedIn(tx, parts, proven)
 }
 
@@ -93,15 +95,22 @@ async function admitUnverified(tx: Tx, proven: ProvenUser): Promise<AuthResultRe
   return { user: toResponse(user), ...none, organization, is_new: true }
 }
 
+/** A user with no second factor gets in, and may then do little but set one up. */
+const asksForFactor = ({ environment, user, amr }: ProvenUser, landing: OwnOrganization) =>
+  user.mfa_methods.length > 0 &&
+  !amr.includes(SECOND_FACTOR) &&
+  (environment.settings.mfa.policy !== "off" || landing.mfa_required)
+
 /** After every factor that is asked for. */
 export async function startSignedIn(
   tx: Tx,
   parts: AuthParts,
   proven: ProvenUser,
 ): Promise<AuthResultRecord> {
-  const { environment, provider, client, amr, is_new = false } = proven
+  const { environment, provider, client, amr, mfa_method, is_new = false } = proven
   const organizations = await organizationsIn(tx, proven)
-  const organization = toActive(activeOf(organizations))
+  const landing = activeOf(organizations)
+  const organization = toActive(landing)
   const at = now()
   const seen = { is_new, last_login_at: at, last_organization_id: organization.id }
   const active = await noteActivity(tx, environment, proven.user, seen)
@@ -111,8 +120,9 @@ export async function startSignedIn(
     ...{ user_id: user.id, project_id: user.project_id, environment_id: environment.id },
     ...{ application_id: environment.application.id, organization_id: organization.id },
     ...{ ...client, amr, auth_time: at, act: null },
+    lacks_factor: landing.mfa_required && !amr.includes(SECOND_FACTOR),
   })
-  const facts = { provider, ip_address: client.ip, session_id: session.id }
+  const facts = { provider, ip_address: client.ip, session_id: session.id, mfa_method }
   const type = is_new ? "user.created" : "user.login"
   await emitUser(tx, environment, user, type, { ...facts, organization_id: organization.id })
   await tellOfNewDevice(tx, session)

@@ -81,6 +81,8 @@ export const environments = table(
     /** Sealed. The settings show the end of it. */
     captcha_secret: text(),
     default_organization_id: ref().notNull(),
+    /** Those of the Default organization, of which every new user becomes a member. Empty lets in every address. */
+    allowed_email_domains: json<string[]>().notNull().default([]),
     created_at: time().notNull(),
     updated_at: time().notNull(),
   },
@@ -128,56 +130,23 @@ life(applicationKeys, {
   names: { application_id: "applications" },
 })
 
-/** Groups of users. Each environment has a Default one, and every user of it is a member there. */
-export const organizations = table(
-  "organizations",
-  {
-    id: id(),
-    project_id: ref().notNull(),
-    application_id: ref().notNull(),
-    environment_id: ref().notNull(),
-    name: text().notNull(),
-    slug: text().notNull(),
-    created_at: time().notNull(),
-    updated_at: time().notNull(),
-  },
-  (organization) => [
-    uniqueIndex("organizations_by_slug").on(organization.environment_id, organization.slug),
-    index("organizations_by_environment").on(organization.environment_id, organization.id),
-    index("organizations_by_project").on(organization.project_id, organization.id),
-  ],
-)
-life(organizations, {
-  owner: "project",
-  ends: "never",
-  names: { environment_id: "auth_environments" },
-})
-
-export const memberships = table(
-  "memberships",
-  {
-    id: id(),
-    project_id: ref().notNull(),
-    environment_id: ref().notNull(),
-    organization_id: ref().notNull(),
-    user_id: ref().notNull(),
-    /** `owner`, `admin`, `member`, or another text without special rights. */
-    role: text().notNull(),
-    permissions: json<string[]>().notNull(),
-    created_at: time().notNull(),
-    updated_at: time().notNull(),
-  },
-  (membership) => [
-    uniqueIndex("memberships_by_organization").on(membership.organization_id, membership.user_id),
-    index("memberships_by_user").on(membership.user_id, membership.id),
-    index("memberships_by_project").on(membership.project_id, membership.id),
-  ],
-)
-life(memberships, { owner: "project", ends: "never", names: { user_id: "users" } })
-
 export const USER_STATUSES = ["invited", "active", "suspended", "deleted"] as const
 
 export type UserStatus = (typeof USER_STATUSES)[number]
+
+export const MFA_METHODS = ["totp", "sms", "email", "passkey"] as const
+
+export type MfaMethod = (typeof MFA_METHODS)[number]
+
+/** An account elsewhere that a user signs in with. */
+export interface UserIdentity {
+  id: string
+  /** `google`, `oidc-<name>`, `game-center` and the like. */
+  provider: string
+  provider_user_id: string
+  email: string | null
+  linked_at: string
+}
 
 /** The end users of a project. People of the console are apart. */
 export const users = table(
@@ -207,6 +176,11 @@ export const users = table(
     password_hash: text(),
     is_anonymous: bool().notNull(),
     anonymous_device_id: text(),
+    /** The second factors that are on, in the order in which they came. */
+    mfa_methods: json<MfaMethod[]>().notNull().default([]),
+    mfa_enabled_at: time(),
+    /** What `user_identities` has of them. */
+    identities: json<UserIdentity[]>().notNull().default([]),
     subscriber_id: ref(),
     /** The organization of the last session. */
     last_organization_id: ref(),
@@ -257,6 +231,10 @@ export const userSessions = table(
     /** The ways in which the user proved their identity (RFC 8176). */
     amr: json<string[]>().notNull(),
     auth_time: time().notNull(),
+    /** When the user last proved a second factor for what asks for one. */
+    stepped_up_at: time(),
+    /** It landed in an organization that demands a second factor, and has none yet. */
+    lacks_factor: bool().notNull().default(false),
     /** Present while somebody of the project acts as the user. */
     act: json<SessionActor | null>(),
   },
@@ -297,6 +275,10 @@ export const CODE_PURPOSES = [
   "reauthenticate",
   "change_email",
   "verify",
+  /** Of second factors. They belong to a user: the identifier is the user's id and the method. */
+  "mfa",
+  "mfa_enroll",
+  "step_up",
 ] as const
 
 export type CodePurpose = (typeof CODE_PURPOSES)[number]
@@ -329,10 +311,12 @@ export const LINK_KINDS = [
   "verify_email",
   "password_reset",
   "invitation",
+  "organization_invitation",
   /** What the page of a link hands to the application, for each kind. */
   "magic_link_code",
   "password_reset_code",
   "invitation_code",
+  "organization_invitation_code",
 ] as const
 
 export type LinkKind = (typeof LINK_KINDS)[number]
@@ -350,10 +334,13 @@ export const userLinks = table(
     redirect_url: text(),
     /** What the sign-in with it does: to register, for example. */
     purpose: text(),
+    /** Of an organization. */
+    invitation_id: ref(),
     message_id: ref(),
   },
   (link) => [
     index("user_links_by_user").on(link.user_id),
+    index("user_links_by_invitation").on(link.invitation_id),
     index("user_links_by_expiry").on(link.expires_at),
     index("user_links_by_project").on(link.project_id, link.token_hash),
   ],

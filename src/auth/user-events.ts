@@ -8,6 +8,7 @@ export interface UserEventFacts {
   provider?: string | undefined
   ip_address?: string | null | undefined
   session_id?: string | undefined
+  mfa_method?: string | undefined
   organization_id?: string | undefined
   actor_id?: string | null | undefined
   reason?: string | undefined
@@ -21,6 +22,8 @@ export type UserEventType =
   | "user.password_reset_requested"
   | "user.email_verified"
   | "user.phone_verified"
+  | "user.mfa_enabled"
+  | "user.mfa_disabled"
   | "user.deleted"
   | "user.session_revoked"
   | "user.impersonated"

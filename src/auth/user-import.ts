@@ -12,8 +12,10 @@ import { countsOf, defaultMembership, type EndUserRow, newUser } from "./end-use
 import type { AuthEnvironment } from "./environments"
 import { linkSubscriber } from "./linked-subscriber"
 import { takenBy } from "./managed-users"
+import { memberCounts } from "./organization-rows"
+import { memberships } from "./organizations/tables"
 import { rememberPassword, rulesOf } from "./own-password"
-import { memberships, users } from "./tables"
+import { users } from "./tables"
 import type { WantedUser } from "./user-input"
 
 /** Users of one transaction: others work in between. */
@@ -82,14 +84,12 @@ async function insertSome(tx: Tx, environment: AuthEnvironment, some: Listed[]):
     some.map(({ row }) => row),
   )
   const made = some.filter(({ row }) => fresh.has(row.id))
-  await insertMembers(
-    tx,
-    made.map(({ row }) => defaultMembership(environment, row)),
-  )
-  await bumpAll(
-    tx,
-    made.flatMap(({ row }) => countsOf(row, 1)),
-  )
+  const members = made.map(({ row }) => defaultMembership(environment, row))
+  await insertMembers(tx, members)
+  await bumpAll(tx, [
+    ...made.flatMap(({ row }) => countsOf(row, 1)),
+    ...members.flatMap((member) => memberCounts(member, 1)),
+  ])
   for (const { row, is_known } of made) {
     if (is_known && row.password_hash)
       await rememberPassword(tx, environment, row, row.password_hash)

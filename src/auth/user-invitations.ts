@@ -5,6 +5,7 @@ import { newId } from "../core/ids"
 import { now, secondsFromNow } from "../core/time"
 import { answerOnce, type Claim } from "../http/idempotency"
 import type { Caller } from "../identity/caller"
+import { bumpAll } from "../store/counters"
 import { rowById } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import type { AuthParts } from "./auth-parts"
@@ -13,8 +14,9 @@ import type { AuthEnvironment } from "./environments"
 import { LINKS, prepareLink } from "./mailed-links"
 import { recordUser, refuseSame } from "./managed-users"
 import { requireEmailDomain } from "./methods"
+import { memberCounts } from "./organization-rows"
+import { memberships, organizations } from "./organizations/tables"
 import { requireRedirect } from "./redirects"
-import { memberships, organizations } from "./tables"
 import { readEmail, type UserInvitation } from "./user-input"
 
 /**
@@ -68,11 +70,15 @@ async function join(tx: Tx, user: EndUserRow, organization_id: string, role: str
   const { id: user_id, project_id, environment_id } = user
   const at = { created_at: now(), updated_at: now() }
   const row = { id: newId(), project_id, environment_id, organization_id, user_id, role }
-  await tx
+  const made = await tx
     .insert(memberships)
     .values({ ...row, permissions: [], ...at })
-    .onConflictDoUpdate({
-      target: [memberships.organization_id, memberships.user_id],
-      set: { role },
-    })
+    .onConflictDoNothing()
+    .returning()
+  if (made.length > 0) return bumpAll(tx, memberCounts(row, 1))
+  const own = and(
+    eq(memberships.organization_id, organization_id),
+    eq(memberships.user_id, user_id),
+  )
+  await tx.update(memberships).set({ role }).where(own)
 }

@@ -6,7 +6,8 @@ import { type BoundedList, boundedList, type IdSource, type RowList } from "../s
 import type { Reader } from "../store/store"
 import { type EndUserRow, emailKeyOf, find, usersOf } from "./end-users"
 import type { AuthEnvironment } from "./environments"
-import { memberships, type UserStatus, users } from "./tables"
+import { memberships } from "./organizations/tables"
+import { type UserStatus, users } from "./tables"
 
 export interface UserFilter {
   email?: string | undefined

@@ -105,7 +105,7 @@ export async function impersonate(
   const actor_id = caller.actor.id ?? ""
   const own = { user_id: user.id, project_id: user.project_id, environment_id: environment.id }
   const columns = { ...own, application_id: user.application_id, organization_id }
-  const proof = { amr: [], auth_time: now(), act: { id: actor_id, reason } }
+  const proof = { amr: [], auth_time: now(), lacks_factor: false, act: { id: actor_id, reason } }
   const started = { ...columns, ...clientOf(call), ...proof }
   const session = await openSession(tx, userSessions, started, ttl_seconds)
   const subject = { environment, user, session, organizations }

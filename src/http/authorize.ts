@@ -48,13 +48,14 @@ export function mayStayOutside(scope: string, caller: Caller, project_id: string
 }
 
 type RouteGate = Pick<AnyRoute, "scope" | "console_scope" | "callers" | "self"> &
-  Partial<Pick<AnyRoute, "path" | "any_environment">>
+  Partial<Pick<AnyRoute, "path" | "any_environment" | "before_factor">>
 
 /** Throws 403 `forbidden` with the scope or the role that is missing, and 400 where a legacy key is not enough. */
 export function authorize(caller: Caller, gate: RouteGate, params: Params) {
   const { scope, console_scope, callers, self, path = "" } = gate
   const wanted = (caller.kind === "console" ? (console_scope ?? scope) : scope).split("|")
   if (isBrowserCaller(caller.kind) && callers.includes(caller.kind)) {
+    requireFactor(caller, gate)
     return requireEnvironment(caller, gate)
   }
   if (isForBrowsers({ callers }) && !callers.includes(caller.kind)) return refuseOthers(callers)
@@ -73,6 +74,12 @@ export function authorize(caller: Caller, gate: RouteGate, params: Params) {
   }
   if (caller.kind === "key") return refuseKey(wanted)
   return refuseScope(wanted, true)
+}
+
+function requireFactor({ end_user }: Caller, { before_factor }: RouteGate) {
+  if (!end_user?.lacks_factor || before_factor) return
+  const hint = "Prove one with POST /v1/auth/mfa/step-up, or set one up first."
+  fail("mfa_required", `This session needs a second factor. ${hint}`)
 }
 
 /** What the secret of an application reaches. */

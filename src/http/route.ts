@@ -108,6 +108,8 @@ interface Route<
   of_deleted?: "account" | "project"
   /** It creates messages, which is what a disk that is almost full refuses. */
   sends?: true
+  /** Open to a signed-in user that still lacks the second factor that their session needs. */
+  before_factor?: true
   /** Also takes the legacy key of an application, which names no environment. */
   any_environment?: true
   /** A WebSocket of this subprotocol: the handler answers with an `Upgrade`. */

@@ -33,6 +33,8 @@ export interface EndUser {
   session_id: string
   /** Somebody of the project acts as the user. */
   impersonated: boolean
+  /** The session needs a second factor for all but a few routes, and has none. */
+  lacks_factor: boolean
 }
 
 /** The party that the guard let in: a key, a person of the console, an application, one of its users, a subscriber, or nobody known. */

@@ -1,5 +1,8 @@
 // Written by `bun run generate`: the first table of every file of tables.
 import { auditLog } from "../audit-log/tables"
+import { userFactors } from "../auth/factors/tables"
+import { organizations } from "../auth/organizations/tables"
+import { userIdentities } from "../auth/social/tables"
 import { applications } from "../auth/tables"
 import { unsubscribeLinks } from "../consents/tables"
 import { devices } from "../devices/tables"
@@ -31,6 +34,9 @@ import { webhooks } from "../webhooks/tables"
 
 export const firstTables = [
   auditLog,
+  userFactors,
+  organizations,
+  userIdentities,
   applications,
   unsubscribeLinks,
   devices,

@@ -3,7 +3,8 @@ import { createHmac, createPublicKey, generateKeyPairSync, type KeyObject, sign 
 import { eq } from "drizzle-orm"
 import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from "jose"
 import { setUser } from "../../src/auth/end-users"
-import { memberships, organizations, userSessions, users } from "../../src/auth/tables"
+import { memberships, organizations } from "../../src/auth/organizations/tables"
+import { userSessions, users } from "../../src/auth/tables"
 import { ApiError } from "../../src/core/errors"
 import { newId } from "../../src/core/ids"
 import { now } from "../../src/core/time"
@@ -132,7 +133,7 @@ describe("the access token of a user", () => {
       const session = await openSession(tx, userSessions, columns, 900)
       const [row] = await tx.select().from(users).where(eq(users.id, user.id))
       if (!row) throw new Error("the user is gone")
-      const active = [{ ...organization, permissions: [] }]
+      const active = [{ ...organization, permissions: [], mfa_required: false }]
       return tokens.sign(tx, { environment, user: row, session, organizations: active })
     })
     const { act, iat = 0, exp } = decodeJwt(token)

@@ -3,15 +3,9 @@ import { eq, like } from "drizzle-orm"
 import { auditLog } from "../../src/audit-log/tables"
 import { insertUser } from "../../src/auth/end-users"
 import { type AuthEnvironment, environmentNamed } from "../../src/auth/environments"
+import { memberships, organizations } from "../../src/auth/organizations/tables"
 import { removeApplication } from "../../src/auth/removed-applications"
-import {
-  applicationKeys,
-  applications,
-  environments,
-  memberships,
-  organizations,
-  users,
-} from "../../src/auth/tables"
+import { applicationKeys, applications, environments, users } from "../../src/auth/tables"
 import { newId } from "../../src/core/ids"
 import { jobs } from "../../src/jobs/tables"
 import { signingKeys } from "../../src/signing-keys/tables"

@@ -3,13 +3,13 @@ import { hashOfSecret, newApplicationSecret, newPublicKey } from "../../src/auth
 import type { NewEndUser } from "../../src/auth/end-users"
 import type { EnvironmentSettings } from "../../src/auth/environment-settings"
 import { type AuthEnvironment, environmentById } from "../../src/auth/environments"
+import { insertOrganization } from "../../src/auth/organization-rows"
 import { createUser, startSignedIn } from "../../src/auth/sign-in"
 import {
   applicationKeys,
   applications,
   type EnvironmentName,
   environments,
-  organizations,
   type SessionActor,
   userSessions,
 } from "../../src/auth/tables"
@@ -74,8 +74,9 @@ export async function newApplication(
       const default_organization_id = organization.id
       const environment = { id: ids[name], name, settings, default_organization_id }
       await tx.insert(environments).values({ ...own, ...environment, ...at })
-      const names = { name: "Default", slug: "default" }
-      await tx.insert(organizations).values({ ...own, ...organization, ...names, ...at })
+      const names = { name: "Default", slug: "default", metadata: {} }
+      const rules = { mfa_required: false, allowed_email_domains: [] }
+      await insertOrganization(tx, { ...own, ...organization, ...names, ...rules, ...at })
     }
     for (const name of ["live", "test", "legacy"] as const) {
       const environment = name === "legacy" ? null : name

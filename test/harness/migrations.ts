@@ -117,7 +117,7 @@ export const TABLE_FILES = "src/operations/table-files.ts"
  * and then a table has told no life yet.
  */
 export function tableFilesSource(): string {
-  const files = [...new Glob("src/*/tables.ts").scanSync(root)].sort().map((path) => {
+  const files = [...new Glob("src/**/tables.ts").scanSync(root)].sort().map((path) => {
     const text = readFileSync(join(root, path), "utf8")
     const [, name = ""] = /^export const (\w+) = table\(/m.exec(text) ?? []
     return { name, from: `../${path.slice("src/".length, -".ts".length)}` }

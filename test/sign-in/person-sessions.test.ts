@@ -35,6 +35,7 @@ const columns = () => ({
   ...{ user_id: newId(), ip: "192.0.2.1", user_agent: "a".repeat(400) },
   ...{ project_id: newId(), application_id: newId(), environment_id: newId() },
   ...{ organization_id: newId(), amr: ["pwd"], auth_time: now(), act: null },
+  ...{ lacks_factor: false, stepped_up_at: null },
 })
 
 const start = () => store.tx((tx) => startSession(tx, owner, columns()))

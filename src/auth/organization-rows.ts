@@ -1,0 +1,44 @@
+import { searchable } from "../lib/text"
+import { bumpAll } from "../store/counters"
+import type { Tx } from "../store/store"
+import { organizations } from "./organizations/tables"
+
+export type OrganizationRow = typeof organizations.$inferSelect
+
+/** The counter of an environment's organizations. */
+export const organizationsIn = (environment_id: string): string =>
+  `auth_organizations.environment_id.${environment_id}`
+
+/** The counter of the members of an organization. */
+export const membersIn = (organization_id: string): string =>
+  `memberships.organization_id.${organization_id}`
+
+/** The texts of an organization in the form for searching. */
+export const searchKeyOf = ({ name, slug }: Pick<OrganizationRow, "name" | "slug">): string =>
+  searchable(`${name}\n${slug}`)
+
+/** A new organization, which nobody is a member of. */
+export async function insertOrganization(
+  tx: Tx,
+  wanted: Omit<OrganizationRow, "search_key">,
+): Promise<OrganizationRow> {
+  const row = { ...wanted, search_key: searchKeyOf(wanted) }
+  await tx.insert(organizations).values(row)
+  await bumpAll(tx, countsOf(row, 1))
+  return row
+}
+
+/** The totals of an organization: of the project, and of its environment. */
+export const countsOf = (
+  { project_id: owner, environment_id }: Pick<OrganizationRow, "project_id" | "environment_id">,
+  by: 1 | -1,
+) => ["auth_organizations", organizationsIn(environment_id)].map((name) => ({ owner, name, by }))
+
+/** The totals of a membership: of the project, and of its organization. */
+export const memberCounts = (
+  {
+    project_id: owner,
+    organization_id,
+  }: Pick<OrganizationRow, "project_id"> & { organization_id: string },
+  by: 1 | -1,
+) => ["memberships", membersIn(organization_id)].map((name) => ({ owner, name, by }))
