@@ -1,0 +1,63 @@
+import { and, eq } from "drizzle-orm"
+import { newId } from "../../core/ids"
+import { now } from "../../core/time"
+import type { Reader, Tx } from "../../store/store"
+import { type EndUserRow, setUser } from "../end-users"
+import type { AuthEnvironment } from "../environments"
+import { userIdentities } from "./tables"
+
+/** An account elsewhere, as its service names it. */
+export interface ForeignAccount {
+  provider: string
+  provider_user_id: string
+}
+
+/** The id of the user that signs in with this account. */
+export async function findByAccount(
+  db: Reader,
+  { id, project_id }: AuthEnvironment,
+  { provider, provider_user_id }: ForeignAccount,
+): Promise<string | undefined> {
+  const account = and(
+    eq(userIdentities.project_id, project_id),
+    eq(userIdentities.environment_id, id),
+    eq(userIdentities.provider, provider),
+    eq(userIdentities.provider_user_id, provider_user_id),
+  )
+  const { user_id } = userIdentities
+  const [row] = await db.select({ user_id }).from(userIdentities).where(account)
+  return row?.user_id
+}
+
+/**
+ * Gives a user, whose row the caller holds, an account to sign in with. Undefined where another user has the account,
+ * and where this one has an account of the same service: a user has one of each.
+ */
+export async function addIdentity(
+  tx: Tx,
+  environment: AuthEnvironment,
+  user: EndUserRow,
+  { provider, provider_user_id, email }: ForeignAccount & { email: string | null },
+): Promise<EndUserRow | undefined> {
+  if (user.identities.some((own) => own.provider === provider)) return undefined
+  const { id: environment_id, project_id } = environment
+  const account = { provider, provider_user_id }
+  const row = { id: newId(), project_id, environment_id, user_id: user.id, ...account }
+  const adding = tx.insert(userIdentities).values(row).onConflictDoNothing()
+  if ((await adding.returning()).length === 0) return undefined
+  const identity = { id: row.id, ...account, email, linked_at: now() }
+  return setUser(tx, user, { identities: [...user.identities, identity] })
+}
+
+/** Takes an account from a user, whose row the caller holds. Undefined where they have no such one. */
+export async function removeIdentity(
+  tx: Tx,
+  user: EndUserRow,
+  id: string,
+): Promise<EndUserRow | undefined> {
+  const identities = user.identities.filter((own) => own.id !== id)
+  if (identities.length === user.identities.length) return undefined
+  const own = and(eq(userIdentities.project_id, user.project_id), eq(userIdentities.id, id))
+  await tx.delete(userIdentities).where(own)
+  return setUser(tx, user, { identities })
+}
