@@ -1,20 +1,18 @@
 import type { Static } from "@sinclair/typebox"
 import { and, eq } from "drizzle-orm"
 import { fail, type Problems } from "../core/errors"
-import { newId } from "../core/ids"
-import { now, secondsFromNow } from "../core/time"
+import { secondsFromNow } from "../core/time"
 import { answerOnce, type Claim } from "../http/idempotency"
 import type { Caller } from "../identity/caller"
-import { bumpAll } from "../store/counters"
-import { rowById } from "../store/rows"
-import type { Reader, Tx } from "../store/store"
+import { rowById, rowForUpdate } from "../store/rows"
+import type { Tx } from "../store/store"
 import type { AuthParts } from "./auth-parts"
 import { byEmail, type EndUserRow, insertUser, toServerResponse } from "./end-users"
 import type { AuthEnvironment } from "./environments"
 import { LINKS, prepareLink } from "./mailed-links"
 import { recordUser, refuseSame } from "./managed-users"
-import { requireEmailDomain } from "./methods"
-import { memberCounts } from "./organization-rows"
+import { requireAllowedDomain, requireEmailDomain } from "./methods"
+import { joinOrganization } from "./organizations/join"
 import { memberships, organizations } from "./organizations/tables"
 import { requireRedirect } from "./redirects"
 import { readEmail, type UserInvitation } from "./user-input"
@@ -32,8 +30,13 @@ export async function invite(
 ) {
   const { store } = parts
   const place = organization_id ?? environment.default_organization_id
-  await requireOrganization(store.read, environment, place)
+  const own = and(
+    eq(organizations.project_id, environment.project_id),
+    eq(organizations.environment_id, environment.id),
+  )
+  const organization = (await rowById(store.read, organizations, place, own)) ?? noOrganization()
   requireEmailDomain(environment, email)
+  requireAllowedDomain(organization.allowed_email_domains, email)
   requireRedirect(environment, redirect_url)
   if (await byEmail(store.read, environment, email))
     return refuseSame(store.read, environment, { email })
@@ -55,30 +58,17 @@ export function readInvitation(given: Static<typeof UserInvitation>, problems: P
   return { ...given, email: readEmail(given.email, problems) ?? "" }
 }
 
-async function requireOrganization(
-  db: Reader,
-  { id, project_id }: AuthEnvironment,
-  wanted: string,
-) {
-  const own = and(eq(organizations.project_id, project_id), eq(organizations.environment_id, id))
-  if (await rowById(db, organizations, wanted, own)) return
-  fail("not_found", "This environment has no such organization.")
-}
-
 /** With this role; the user is a member of Default already. */
 async function join(tx: Tx, user: EndUserRow, organization_id: string, role: string) {
-  const { id: user_id, project_id, environment_id } = user
-  const at = { created_at: now(), updated_at: now() }
-  const row = { id: newId(), project_id, environment_id, organization_id, user_id, role }
-  const made = await tx
-    .insert(memberships)
-    .values({ ...row, permissions: [], ...at })
-    .onConflictDoNothing()
-    .returning()
-  if (made.length > 0) return bumpAll(tx, memberCounts(row, 1))
-  const own = and(
+  const own = eq(organizations.project_id, user.project_id)
+  const organization = await rowForUpdate(tx, organizations, organization_id, own)
+  if (!organization) return noOrganization()
+  if (await joinOrganization(tx, user, organization, role)) return
+  const membership = and(
     eq(memberships.organization_id, organization_id),
-    eq(memberships.user_id, user_id),
+    eq(memberships.user_id, user.id),
   )
-  await tx.update(memberships).set({ role }).where(own)
+  await tx.update(memberships).set({ role }).where(membership)
 }
+
+const noOrganization = () => fail("not_found", "This environment has no such organization.")
