@@ -20,7 +20,7 @@ interface AuthGround {
   base_url: () => string
   rules: SendRules
   watching: MessageWatchers
-  settings: Pick<Settings, "auth.captcha.endpoint">
+  settings: Pick<Settings, `auth.${string}` & keyof Settings>
 }
 
 /** What signing end users in needs. */

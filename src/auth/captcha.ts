@@ -23,13 +23,17 @@ const RETRY_SECONDS = 10
 
 type CaptchaCall = Pick<Call<{ captcha_token?: string | undefined }>, "caller" | "body" | "ip">
 
+type CaptchaParts = Pick<AuthParts, "secrets"> & {
+  settings: Pick<AuthParts["settings"], "auth.captcha.endpoint">
+}
+
 /**
  * Asks the service of the environment whether a person is there, where an app calls and the environment has a captcha.
  * Not within a transaction. Throws 422 `validation_error` with the field `captcha_token`, 503 while the service does
  * not answer.
  */
 export async function requireCaptcha(
-  { secrets, settings }: Pick<AuthParts, "secrets" | "settings">,
+  { secrets, settings }: CaptchaParts,
   environment: AuthEnvironment,
   { caller, body: { captcha_token }, ip }: CaptchaCall,
 ): Promise<void> {

@@ -1,9 +1,30 @@
-import { optional, webUrl } from "./config-kinds"
+import { destinations, key, optional, webUrl } from "./config-kinds"
+
+const endpoint = (provider: string, paths: string) =>
+  optional(
+    webUrl,
+    `Base URL in place of ${provider}, also on a private address; its host counts as allowed. ${paths} Without it, the public one is asked.`,
+  )
+
+const DISCOVERY =
+  "Asked is /.well-known/openid-configuration below it, and what that document names."
 
 /** The services that sign-ins of end users ask. */
 export const authKeys = {
   "auth.captcha.endpoint": optional(
     webUrl,
     "URL that checks captchas. Without it, the one of the environment's service is used.",
+  ),
+  "auth.oauth.google.endpoint": endpoint("Google", DISCOVERY),
+  "auth.oauth.apple.endpoint": endpoint("Apple", DISCOVERY),
+  "auth.oauth.microsoft.endpoint": endpoint("Microsoft", DISCOVERY),
+  "auth.oauth.github.endpoint": endpoint(
+    "GitHub",
+    "Asked are /login/oauth/authorize, /login/oauth/access_token, /user and /user/emails below it.",
+  ),
+  "auth.oauth.allow_private": key(
+    destinations,
+    [],
+    "Private networks, addresses and host names where issuers of `oidc-<name>` may be. Without any, only public addresses are allowed.",
   ),
 }
