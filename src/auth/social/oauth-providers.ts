@@ -2,7 +2,7 @@ import { and, eq } from "drizzle-orm"
 import { fail } from "../../core/errors"
 import type { AuthParts } from "../auth-parts"
 import type { AuthEnvironment } from "../environments"
-import { NAMED_PROVIDERS, type ProviderConfig } from "./providers/oauth-adapter"
+import { NAMED_PROVIDERS, type OAuthSetup } from "./providers/oauth-adapter"
 import { oauthProviders } from "./tables"
 
 export type OAuthProviderRow = typeof oauthProviders.$inferSelect
@@ -12,7 +12,7 @@ export async function providerConfig(
   { store, secrets, settings }: Pick<AuthParts, "store" | "secrets" | "settings">,
   environment: Pick<AuthEnvironment, "id">,
   provider: string,
-): Promise<ProviderConfig> {
+): Promise<OAuthSetup> {
   const own = and(
     eq(oauthProviders.environment_id, environment.id),
     eq(oauthProviders.provider, provider),

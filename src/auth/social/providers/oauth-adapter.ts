@@ -5,7 +5,7 @@ export const NAMED_PROVIDERS = ["google", "apple", "github", "microsoft"] as con
 export type NamedProvider = (typeof NAMED_PROVIDERS)[number]
 
 /** What an environment set up at a provider, with opened secrets, and where the instance finds the provider. */
-export interface ProviderConfig {
+export interface OAuthSetup {
   /** One of the named, or `oidc-<name>`. */
   provider: string
   client_id: string
@@ -43,7 +43,7 @@ export interface ProviderTokens {
 }
 
 export interface AuthorizationAsked {
-  config: ProviderConfig
+  config: OAuthSetup
   redirect_uri: string
   state: string
   nonce: string
@@ -54,7 +54,7 @@ export interface AuthorizationAsked {
 }
 
 export interface ExchangeAsked {
-  config: ProviderConfig
+  config: OAuthSetup
   redirect_uri: string
   code: string
   code_verifier: string
@@ -64,7 +64,7 @@ export interface ExchangeAsked {
 }
 
 export interface IdTokenAsked {
-  config: ProviderConfig
+  config: OAuthSetup
   id_token: string
   /** What the application made for the sign-in. A token with another nonce is refused, and without one asked for, any passes. */
   nonce?: string | undefined
