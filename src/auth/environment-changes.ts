@@ -61,7 +61,11 @@ export async function change(
   }
   const settings = merged(row.settings, given)
   const captcha_secret = captcha && secrets.seal(captcha.secret, contextOf(row.id))
-  const changes = { settings, ...(captcha_secret !== undefined && { captcha_secret }) }
+  const { passkey_rp_id = null } = settings
+  const changes = {
+    ...{ settings, passkey_rp_id },
+    ...(captcha_secret !== undefined && { captcha_secret }),
+  }
   await tx
     .update(environments)
     .set({ ...changes, updated_at: now() })

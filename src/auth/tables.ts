@@ -83,12 +83,15 @@ export const environments = table(
     default_organization_id: ref().notNull(),
     /** Those of the Default organization, of which every new user becomes a member. Empty lets in every address. */
     allowed_email_domains: json<string[]>().notNull().default([]),
+    /** That of the settings, by which a host is asked for its related origins. */
+    passkey_rp_id: bytewiseText(),
     created_at: time().notNull(),
     updated_at: time().notNull(),
   },
   (environment) => [
     uniqueIndex("auth_environments_by_name").on(environment.application_id, environment.name),
     index("auth_environments_by_project").on(environment.project_id, environment.id),
+    index("auth_environments_by_rp_id").on(environment.passkey_rp_id, environment.id),
   ],
 )
 life(environments, {
