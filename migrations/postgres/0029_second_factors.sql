@@ -143,18 +143,19 @@ CREATE TABLE "user_identities" (
 	"provider_user_id" text COLLATE "C" NOT NULL
 );
 --> statement-breakpoint
-ALTER TABLE "auth_environments" ADD COLUMN "allowed_email_domains" text DEFAULT (pg_current_xact_id()::text)::bigint NOT NULL;--> statement-breakpoint
+DROP INDEX "memberships_by_user";--> statement-breakpoint
+ALTER TABLE "auth_environments" ADD COLUMN "allowed_email_domains" text DEFAULT '[]' NOT NULL;--> statement-breakpoint
 ALTER TABLE "auth_environments" ADD COLUMN "passkey_rp_id" text COLLATE "C";--> statement-breakpoint
-ALTER TABLE "organizations" ADD COLUMN "search_key" text DEFAULT (pg_current_xact_id()::text)::bigint NOT NULL;--> statement-breakpoint
-ALTER TABLE "organizations" ADD COLUMN "mfa_required" boolean DEFAULT (pg_current_xact_id()::text)::bigint NOT NULL;--> statement-breakpoint
-ALTER TABLE "organizations" ADD COLUMN "allowed_email_domains" text DEFAULT (pg_current_xact_id()::text)::bigint NOT NULL;--> statement-breakpoint
-ALTER TABLE "organizations" ADD COLUMN "metadata" text DEFAULT (pg_current_xact_id()::text)::bigint NOT NULL;--> statement-breakpoint
+ALTER TABLE "organizations" ADD COLUMN "search_key" text DEFAULT '' NOT NULL;--> statement-breakpoint
+ALTER TABLE "organizations" ADD COLUMN "mfa_required" boolean DEFAULT false NOT NULL;--> statement-breakpoint
+ALTER TABLE "organizations" ADD COLUMN "allowed_email_domains" text DEFAULT '[]' NOT NULL;--> statement-breakpoint
+ALTER TABLE "organizations" ADD COLUMN "metadata" text DEFAULT '{}' NOT NULL;--> statement-breakpoint
 ALTER TABLE "user_links" ADD COLUMN "invitation_id" uuid;--> statement-breakpoint
 ALTER TABLE "user_sessions" ADD COLUMN "stepped_up_at" bigint;--> statement-breakpoint
-ALTER TABLE "user_sessions" ADD COLUMN "lacks_factor" boolean DEFAULT (pg_current_xact_id()::text)::bigint NOT NULL;--> statement-breakpoint
-ALTER TABLE "users" ADD COLUMN "mfa_methods" text DEFAULT (pg_current_xact_id()::text)::bigint NOT NULL;--> statement-breakpoint
+ALTER TABLE "user_sessions" ADD COLUMN "lacks_factor" boolean DEFAULT false NOT NULL;--> statement-breakpoint
+ALTER TABLE "users" ADD COLUMN "mfa_methods" text DEFAULT '[]' NOT NULL;--> statement-breakpoint
 ALTER TABLE "users" ADD COLUMN "mfa_enabled_at" bigint;--> statement-breakpoint
-ALTER TABLE "users" ADD COLUMN "identities" text DEFAULT (pg_current_xact_id()::text)::bigint NOT NULL;--> statement-breakpoint
+ALTER TABLE "users" ADD COLUMN "identities" text DEFAULT '[]' NOT NULL;--> statement-breakpoint
 CREATE INDEX "passkey_challenges_by_user" ON "passkey_challenges" USING btree ("user_id");--> statement-breakpoint
 CREATE INDEX "passkey_challenges_by_expiry" ON "passkey_challenges" USING btree ("expires_at");--> statement-breakpoint
 CREATE INDEX "passkey_challenges_by_project" ON "passkey_challenges" USING btree ("project_id","id");--> statement-breakpoint
@@ -187,7 +188,10 @@ CREATE UNIQUE INDEX "user_identities_by_account" ON "user_identities" USING btre
 CREATE INDEX "user_identities_by_user" ON "user_identities" USING btree ("user_id");--> statement-breakpoint
 CREATE INDEX "user_identities_by_project" ON "user_identities" USING btree ("project_id","id");--> statement-breakpoint
 CREATE INDEX "auth_environments_by_rp_id" ON "auth_environments" USING btree ("passkey_rp_id","id");--> statement-breakpoint
+CREATE INDEX "memberships_in_organization" ON "memberships" USING btree ("organization_id","id");--> statement-breakpoint
+CREATE INDEX "memberships_of_owners" ON "memberships" USING btree ("organization_id") WHERE role = 'owner';--> statement-breakpoint
 CREATE INDEX "user_links_by_invitation" ON "user_links" USING btree ("invitation_id");--> statement-breakpoint
+CREATE INDEX "memberships_by_user" ON "memberships" USING btree ("user_id","organization_id");--> statement-breakpoint
 UPDATE "auth_environments" SET "passkey_rp_id" = "settings"::jsonb ->> 'passkey_rp_id';--> statement-breakpoint
 UPDATE "organizations" SET "search_key" = lower("name") || ' ' || "slug";--> statement-breakpoint
 INSERT INTO "counters" ("project_id", "name", "shard", "value") SELECT "project_id", 'auth_organizations', 0, count(*) FROM "organizations" GROUP BY "project_id";--> statement-breakpoint

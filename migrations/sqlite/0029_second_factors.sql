@@ -174,6 +174,10 @@ CREATE TABLE `user_identities` (
 CREATE UNIQUE INDEX `user_identities_by_account` ON `user_identities` (`environment_id`,`provider`,`provider_user_id`);--> statement-breakpoint
 CREATE INDEX `user_identities_by_user` ON `user_identities` (`user_id`);--> statement-breakpoint
 CREATE INDEX `user_identities_by_project` ON `user_identities` (`project_id`,`id`);--> statement-breakpoint
+DROP INDEX `memberships_by_user`;--> statement-breakpoint
+CREATE INDEX `memberships_in_organization` ON `memberships` (`organization_id`,`id`);--> statement-breakpoint
+CREATE INDEX `memberships_of_owners` ON `memberships` (`organization_id`) WHERE role = 'owner';--> statement-breakpoint
+CREATE INDEX `memberships_by_user` ON `memberships` (`user_id`,`organization_id`);--> statement-breakpoint
 ALTER TABLE `auth_environments` ADD `allowed_email_domains` text DEFAULT '[]' NOT NULL;--> statement-breakpoint
 ALTER TABLE `auth_environments` ADD `passkey_rp_id` text;--> statement-breakpoint
 CREATE INDEX `auth_environments_by_rp_id` ON `auth_environments` (`passkey_rp_id`,`id`);--> statement-breakpoint

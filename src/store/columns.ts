@@ -127,8 +127,7 @@ export const time = word<string>({
 
 /**
  * The order of commits, filled in by the database: the transaction's number on Postgres, always 0
- * on SQLite, whose single writer makes ids in the order of their commits anyway. No other column
- * has a default.
+ * on SQLite, whose single writer makes ids in the order of their commits anyway.
  */
 export const position = () => int().notNull().default(0)
 

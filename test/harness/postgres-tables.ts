@@ -36,9 +36,15 @@ function builderOf(column: Column) {
   const builder = pg.customType({ dataType })(column.name)
   if (column.primary) builder.primaryKey()
   if (column.notNull) builder.notNull()
-  // `position` alone has a default: the number of the transaction.
-  if (column.hasDefault) builder.default(sql`(pg_current_xact_id()::text)::bigint`)
+  if (column.hasDefault) builder.default(defaultOf(column))
   return builder
+}
+
+/** That of `position` is the number of the transaction. */
+function defaultOf({ name, default: value }: Column) {
+  if (name === "position") return sql`(pg_current_xact_id()::text)::bigint`
+  if (typeof value === "boolean") return sql.raw(`${value}`)
+  return sql.raw(`'${typeof value === "string" ? value : JSON.stringify(value)}'`)
 }
 
 const extrasOf = (table: SQLiteTable) => (own: Record<string, pg.PgColumn>) => {

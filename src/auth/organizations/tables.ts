@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm"
 import {
   bool,
   bytewiseText,
@@ -60,7 +61,9 @@ export const memberships = table(
   },
   (membership) => [
     uniqueIndex("memberships_by_organization").on(membership.organization_id, membership.user_id),
-    index("memberships_by_user").on(membership.user_id, membership.id),
+    index("memberships_in_organization").on(membership.organization_id, membership.id),
+    index("memberships_of_owners").on(membership.organization_id).where(sql`role = 'owner'`),
+    index("memberships_by_user").on(membership.user_id, membership.organization_id),
     index("memberships_by_project").on(membership.project_id, membership.id),
   ],
 )
