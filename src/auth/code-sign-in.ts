@@ -12,7 +12,7 @@ import type { CodeWay } from "./code-ways"
 import * as endUsers from "./end-users"
 import type { AuthEnvironment } from "./environments"
 import { countCheck, countSend, RESEND_SECONDS } from "./guesses"
-import { requireEmailDomain, requireMethod } from "./methods"
+import { requireAllowedDomain, requireEmailDomain, requireMethod } from "./methods"
 import { pretend } from "./pretended"
 import type { OtpSent, SignInAnswer } from "./schemas"
 import type { UserClient } from "./sign-in"
@@ -129,6 +129,7 @@ async function addressOf(
 
 function requireWelcome({ field }: CodeWay, environment: AuthEnvironment, address: string): void {
   if (field === "email") requireEmailDomain(environment, address)
+  else requireAllowedDomain(environment.allowed_email_domains, null)
 }
 
 /** The code of a tester of a store of apps. */

@@ -106,7 +106,7 @@ const listRoutes = (parts: AuthParts): AnyRoute[] => [
     example: { email: "ann@example.com", name: "Ann", email_verified: true },
     read: input.readNew,
     response: UserRecord,
-    errors: ["conflict", "weak_password", "invalid_email", "invalid_phone_number"],
+    errors: ["conflict", "forbidden", "weak_password", "invalid_email", "invalid_phone_number"],
     idempotent: true,
     handle: async (call) => {
       const { target, user } = call.body
@@ -126,7 +126,14 @@ const manyRoutes = (parts: AuthParts): AnyRoute[] => [
     example: { email: "ann@example.com", redirect_url: "https://app.example.com/welcome" },
     read: readInvitation,
     response: Invited,
-    errors: ["conflict", "forbidden", "invalid_email", "email_not_configured", "invalid_url"],
+    errors: [
+      "conflict",
+      "forbidden",
+      "plan_upgrade_required",
+      "invalid_email",
+      "email_not_configured",
+      "invalid_url",
+    ],
     idempotent: true,
     handle: async (call) => {
       const environment = await environmentOf(parts.store.read, call, call.body)

@@ -31,7 +31,7 @@ const domainOf = (email: string) => emailKeyOf(email).split("@").at(-1) ?? ""
 function refuseDomain(email: string | null): never {
   const whose =
     email === null ? "without an email address" : `with an address in ${domainOf(email)}`
-  return fail("forbidden", `This environment takes no users ${whose}.`, {
+  return fail("forbidden", `Users ${whose} are not let in here.`, {
     reason: "email_domain_not_allowed",
   })
 }

@@ -4,7 +4,7 @@ import { takeLink } from "../sign-in/links"
 import * as passwords from "../sign-in/passwords"
 import type { Tx } from "../store/store"
 import type { AuthParts } from "./auth-parts"
-import { type EndUserRow, emailKeyOf, findForUpdate, setUser } from "./end-users"
+import { type EndUserRow, emailKeyOf, findForUpdate, insertUser, setUser } from "./end-users"
 import type { AuthEnvironment } from "./environments"
 import { countRegistration } from "./guesses"
 import { linkSubscriber } from "./linked-subscriber"
@@ -73,7 +73,7 @@ export async function register(
   if (made) return made
   if (!hide_account_existence || !verifies) return refuseTaken()
   const data = await pretend(parts.store, async (tx) => {
-    const user = await createUser(tx, environment, { ...profileOf(wanted), password_hash })
+    const user = await insertUser(tx, environment, { ...profileOf(wanted), password_hash })
     if (!user) throw new Error("nobody else has no address")
     const answer = await finish(tx, user)
     return { ...answer, user: { ...answer.user, email } }

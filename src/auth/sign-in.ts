@@ -13,6 +13,7 @@ import { type EndUserRow, insertUser, type NewEndUser, toResponse } from "./end-
 import type { AuthEnvironment } from "./environments"
 import { awaitFactor, type ChallengeMethod, SECOND_FACTOR } from "./factors/factor-challenges"
 import { linkSubscriber } from "./linked-subscriber"
+import { requireAllowedDomain } from "./methods"
 import { tellOfNewDevice } from "./new-device"
 import { activeOf, type OwnOrganization, organizationsOf, toActive } from "./own-organizations"
 import { type AuthResultRecord, type SignInAnswer, StartedSession, type Tokens } from "./schemas"
@@ -50,7 +51,8 @@ export interface ProvenUser {
 
 /**
  * A new user of the environment. Nothing tells of them yet: `completeSignIn` does with `is_new`. Undefined where the
- * address or the number has one already.
+ * address or the number has one already. Throws 403 `forbidden` where the Default organization does not allow the
+ * domain of their address.
  */
 export async function createUser(
   tx: Tx,
@@ -58,7 +60,9 @@ export async function createUser(
   wanted: NewEndUser,
 ): Promise<EndUserRow | undefined> {
   const user = await insertUser(tx, environment, wanted)
-  return user && linkSubscriber(tx, user)
+  if (!user) return undefined
+  requireAllowedDomain(environment.allowed_email_domains, user.email)
+  return linkSubscriber(tx, user)
 }
 
 /**

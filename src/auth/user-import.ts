@@ -12,6 +12,7 @@ import { countsOf, defaultMembership, type EndUserRow, newUser } from "./end-use
 import type { AuthEnvironment } from "./environments"
 import { linkSubscriber } from "./linked-subscriber"
 import { takenBy } from "./managed-users"
+import { requireAllowedDomain } from "./methods"
 import { memberCounts } from "./organization-rows"
 import { memberships } from "./organizations/tables"
 import { rememberPassword, rulesOf } from "./own-password"
@@ -58,6 +59,9 @@ export async function importUsers(
   })
 }
 
+/** What one of the users can be refused with; the others do not wait for it. */
+const REFUSED: ReadonlySet<string> = new Set(["weak_password", "forbidden"])
+
 /** Throws 503 `service_unavailable` before anything is written. */
 async function hashedOf(environment: AuthEnvironment, given: BulkItems<WantedUser>["given"]) {
   const rules = rulesOf(environment)
@@ -67,10 +71,11 @@ async function hashedOf(environment: AuthEnvironment, given: BulkItems<WantedUse
     const { password, ...wanted } = item
     const is_known = password !== undefined
     try {
+      requireAllowedDomain(environment.allowed_email_domains, wanted.email ?? null)
       const own = is_known && { password_hash: await passwords.hashNew(password, rules) }
       listed.push({ index, is_known, row: newUser(environment, { ...wanted, ...own }) })
     } catch (error) {
-      if (!(error instanceof ApiError) || error.code !== "weak_password") throw error
+      if (!(error instanceof ApiError) || !REFUSED.has(error.code)) throw error
       failed.push({ index, error })
     }
   }

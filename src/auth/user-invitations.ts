@@ -1,10 +1,10 @@
 import type { Static } from "@sinclair/typebox"
 import { and, eq } from "drizzle-orm"
-import { fail, type Problems } from "../core/errors"
+import type { Problems } from "../core/errors"
 import { secondsFromNow } from "../core/time"
 import { answerOnce, type Claim } from "../http/idempotency"
 import type { Caller } from "../identity/caller"
-import { rowById, rowForUpdate } from "../store/rows"
+import { rowById } from "../store/rows"
 import type { Tx } from "../store/store"
 import type { AuthParts } from "./auth-parts"
 import { byEmail, type EndUserRow, insertUser, toServerResponse } from "./end-users"
@@ -12,14 +12,17 @@ import type { AuthEnvironment } from "./environments"
 import { LINKS, prepareLink } from "./mailed-links"
 import { recordUser, refuseSame } from "./managed-users"
 import { requireAllowedDomain, requireEmailDomain } from "./methods"
+import type { OrganizationRow } from "./organization-rows"
 import { joinOrganization } from "./organizations/join"
+import { lockOrganization, noOrganization, requirePlan } from "./organizations/organization-access"
 import { memberships, organizations } from "./organizations/tables"
 import { requireRedirect } from "./redirects"
 import { readEmail, type UserInvitation } from "./user-input"
 
 /**
  * Mails an invitation: the user is in every list as `invited`, and no sign-in knows them before `register` with the
- * token. Throws 409 `conflict`, 403 `forbidden` for a blocked domain, 422 `invalid_url`, 503 `email_not_configured`.
+ * token. Throws 409 `conflict`, 403 `forbidden` for a domain that is not let in and `plan_upgrade_required`, 422
+ * `invalid_url`, 503 `email_not_configured`.
  */
 export async function invite(
   parts: AuthParts,
@@ -35,6 +38,7 @@ export async function invite(
     eq(organizations.environment_id, environment.id),
   )
   const organization = (await rowById(store.read, organizations, place, own)) ?? noOrganization()
+  await requirePlan(store.read, environment, organization)
   requireEmailDomain(environment, email)
   requireAllowedDomain(organization.allowed_email_domains, email)
   requireRedirect(environment, redirect_url)
@@ -45,7 +49,7 @@ export async function invite(
   return answerOnce(store, claim, async (tx) => {
     const user = await insertUser(tx, environment, { email, name, status: "invited" })
     if (!user) return refuseSame(tx, environment, { email })
-    await join(tx, user, place, role ?? "member")
+    await join(tx, user, organization, role ?? "member")
     await letter.accept(tx, user.id)
     await recordUser(tx, caller, user, "invited", { after: toServerResponse(user) })
     const expires_at = secondsFromNow(LINKS.invitation.seconds)
@@ -59,16 +63,11 @@ export function readInvitation(given: Static<typeof UserInvitation>, problems: P
 }
 
 /** With this role; the user is a member of Default already. */
-async function join(tx: Tx, user: EndUserRow, organization_id: string, role: string) {
-  const own = eq(organizations.project_id, user.project_id)
-  const organization = await rowForUpdate(tx, organizations, organization_id, own)
-  if (!organization) return noOrganization()
-  if (await joinOrganization(tx, user, organization, role)) return
+async function join(tx: Tx, user: EndUserRow, organization: OrganizationRow, role: string) {
+  if (await joinOrganization(tx, user, await lockOrganization(tx, organization), role)) return
   const membership = and(
-    eq(memberships.organization_id, organization_id),
+    eq(memberships.organization_id, organization.id),
     eq(memberships.user_id, user.id),
   )
   await tx.update(memberships).set({ role }).where(membership)
 }
-
-const noOrganization = () => fail("not_found", "This environment has no such organization.")
