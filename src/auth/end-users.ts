@@ -64,8 +64,8 @@ export const usersOf = (environment_id: string, status?: UserStatus): string =>
     : `users.environment_id+status.${environment_id}+${status}`
 
 /**
- * A new user, a member of the Default organization. Undefined where the address or the number has one already. What
- * is told and counted of a new user is the caller's.
+ * A new user, a member of the Default organization. Undefined where the address, the number or the device has one
+ * already. What is told and counted of a new user is the caller's.
  */
 export async function insertUser(
   tx: Tx,
@@ -130,6 +130,17 @@ export async function byPhone(
   phone_number: string,
 ): Promise<EndUserRow | undefined> {
   const own = and(ofEnvironment(environment), eq(users.phone_number, phone_number))
+  const [row] = await db.select().from(users).where(own)
+  return row
+}
+
+/** The anonymous user of this device, in whatever status. */
+export async function byDevice(
+  db: Reader,
+  environment: AuthEnvironment,
+  device_id: string,
+): Promise<EndUserRow | undefined> {
+  const own = and(ofEnvironment(environment), eq(users.anonymous_device_id, device_id))
   const [row] = await db.select().from(users).where(own)
   return row
 }

@@ -1,4 +1,5 @@
 import type { AnyRoute } from "../http/route"
+import { anonymousRoutes } from "./anonymous-routes"
 import { applicationRoutes } from "./application-routes"
 import type { AuthParts } from "./auth-parts"
 import { codeRoutes } from "./code-routes"
@@ -21,6 +22,7 @@ export const authRoutes = (parts: AuthParts): AnyRoute[] => [
   ...magicLinkRoutes(parts),
   ...codeRoutes(parts),
   ...passwordRoutes(parts),
+  ...anonymousRoutes(parts),
   ...userSessionRoutes(parts),
   ...ownUserRoutes(parts),
   ...endUserRoutes(parts),

@@ -92,11 +92,17 @@ const refuseUnverified = () =>
 async function admitUnverified(tx: Tx, proven: ProvenUser): Promise<AuthResultRecord> {
   const { environment, provider, client } = proven
   const user = await noteActivity(tx, environment, proven.user, { is_new: true })
-  const organization = toActive(activeOf(await organizationsIn(tx, proven)))
-  const facts = { provider, ip_address: client.ip, organization_id: organization.id }
+  const answer = await answerUnverified(tx, { ...proven, user })
+  const facts = { provider, ip_address: client.ip, organization_id: answer.organization.id }
   await emitUser(tx, environment, user, "user.created", facts)
-  const none = { tokens: null, session: null }
-  return { user: toResponse(user), ...none, organization, is_new: true }
+  return answer
+}
+
+/** What somebody is answered whose address must be verified before they get a session. */
+export async function answerUnverified(tx: Tx, proven: ProvenUser): Promise<AuthResultRecord> {
+  const organization = toActive(activeOf(await organizationsIn(tx, proven)))
+  const { user, is_new = false } = proven
+  return { user: toResponse(user), tokens: null, session: null, organization, is_new }
 }
 
 /** A user with no second factor gets in, and may then do little but set one up. */

@@ -154,6 +154,8 @@ POST /session/token
 POST /u/{token}
 POST /v1/accounts/me/projects
 POST /v1/admin/backups
+POST /v1/auth/anonymous
+POST /v1/auth/anonymous/convert
 POST /v1/auth/change-email
 POST /v1/auth/change-email/confirm
 POST /v1/auth/change-password

@@ -31,6 +31,7 @@ const OWN_PROOFS = [
   "POST /v1/auth/change-password",
   "POST /v1/auth/change-email",
   "POST /v1/auth/change-email/confirm",
+  "POST /v1/auth/anonymous/convert",
 ]
 
 /** What tells the name of the application, which is the same in both environments. */
