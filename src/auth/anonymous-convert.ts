@@ -28,7 +28,7 @@ type Conversion = Pick<Registration, "email" | "password" | "name">
 /**
  * An anonymous user gets an address and a password, and stays the same user. Their device signs them in no more, and
  * their sessions end; the answer has a new one, unless the address must be verified first. Throws 409 `conflict` for a
- * user who is not anonymous, and for an address that has another user.
+ * known user, and for an address that has another user.
  */
 export async function convert(
   parts: AuthParts,

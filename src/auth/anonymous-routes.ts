@@ -15,7 +15,7 @@ import { passwordField, wantedEmail } from "./sign-in-fields"
 const ofDevice = t.String({
   ...{ minLength: 8, maxLength: 255, pattern: ONE_LINE },
   description:
-    "A random text that the app makes once and keeps: whoever has it signs in. Two that differ in one byte are two devices.",
+    "A random text that the app makes once and keeps: it is like a password. Two that differ in one byte are two devices.",
 })
 
 const Device = t.Object({
@@ -32,7 +32,7 @@ const NamedPerson = t.Object({
   name: t.Optional(nameText()),
 })
 
-/** Users who give nothing but their device, until they want to be known. */
+/** Users give nothing but their device, until they want to be known. */
 export const anonymousRoutes = (parts: AuthParts): AnyRoute[] => [
   route({
     ...authRow("POST", "/v1/auth/anonymous", ["app", "key"], "auth:write", 200, 201),

@@ -18,7 +18,7 @@ interface AnonymousWish {
 }
 
 /**
- * Signs in the user of a device, who is made where the environment has none: of two requests at once one makes them.
+ * Signs in the user of a device, and makes one where the environment has none: of two requests at once one makes them.
  * Throws as `completeSignIn`, 403 `forbidden`, and 429 for too many new users of a network.
  */
 export async function signInByDevice(
@@ -38,12 +38,12 @@ export async function signInByDevice(
     const known = await ownerOf(tx, environment, device_id)
     const made = known ? undefined : await createUser(tx, environment, wanted)
     const user = known ?? made ?? (await ownerOf(tx, environment, device_id))
-    if (!user) throw new Error("the user that another request made is gone")
+    if (!user) throw new Error("another request made and removed the user")
     return completeSignIn(tx, parts, { ...proof, user, is_new: made !== undefined })
   })
 }
 
-/** Locked. A user who is being converted is of no device any more. */
+/** Locked. The end of a conversion leaves the device without a user. */
 async function ownerOf(
   tx: Tx,
   environment: AuthEnvironment,
