@@ -1,10 +1,10 @@
 import type { Static } from "@sinclair/typebox"
 import { and, eq } from "drizzle-orm"
-import type { Problems } from "../core/errors"
+import { fail, type Problems } from "../core/errors"
 import { secondsFromNow } from "../core/time"
 import { answerOnce, type Claim } from "../http/idempotency"
 import type { Caller } from "../identity/caller"
-import { rowById } from "../store/rows"
+import { rowById, rowForUpdate } from "../store/rows"
 import type { Tx } from "../store/store"
 import type { AuthParts } from "./auth-parts"
 import { byEmail, type EndUserRow, insertUser, toServerResponse } from "./end-users"
@@ -14,7 +14,6 @@ import { recordUser, refuseSame } from "./managed-users"
 import { requireAllowedDomain, requireEmailDomain } from "./methods"
 import type { OrganizationRow } from "./organization-rows"
 import { joinOrganization } from "./organizations/join"
-import { lockOrganization, noOrganization, requirePlan } from "./organizations/organization-access"
 import { memberships, organizations } from "./organizations/tables"
 import { requireRedirect } from "./redirects"
 import { readEmail, type UserInvitation } from "./user-input"
@@ -38,7 +37,6 @@ export async function invite(
     eq(organizations.environment_id, environment.id),
   )
   const organization = (await rowById(store.read, organizations, place, own)) ?? noOrganization()
-  await requirePlan(store.read, environment, organization)
   requireEmailDomain(environment, email)
   requireAllowedDomain(organization.allowed_email_domains, email)
   requireRedirect(environment, redirect_url)
@@ -64,10 +62,15 @@ export function readInvitation(given: Static<typeof UserInvitation>, problems: P
 
 /** With this role; the user is a member of Default already. */
 async function join(tx: Tx, user: EndUserRow, organization: OrganizationRow, role: string) {
-  if (await joinOrganization(tx, user, await lockOrganization(tx, organization), role)) return
+  const { id, project_id } = organization
+  const own = eq(organizations.project_id, project_id)
+  const locked = (await rowForUpdate(tx, organizations, id, own)) ?? noOrganization()
+  if (await joinOrganization(tx, user, locked, role)) return
   const membership = and(
     eq(memberships.organization_id, organization.id),
     eq(memberships.user_id, user.id),
   )
   await tx.update(memberships).set({ role }).where(membership)
 }
+
+const noOrganization = () => fail("not_found", "This environment has no such organization.")
