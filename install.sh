@@ -158,7 +158,7 @@ wanted_packages() {
   has Xvfb || echo xvfb
   has htpasswd || echo apache2-utils
   perl -e 'use Net::SSLeay' >/dev/null 2>&1 || echo libnet-ssleay-perl # swaks needs it for TLS
-  for program in swaks msmtp s-nail mutt wrk strace python3 faketime tmux screen xterm openssl pgbouncer zsh fish jq curl patch argon2 chromium-headless-shell firefox-esr; do
+  for program in swaks msmtp s-nail mutt wrk strace python3 faketime tmux screen xterm openssl pgbouncer zsh fish jq curl patch argon2 oathtool chromium-headless-shell firefox-esr; do
     has "$program" || echo "$program"
   done
   case " $* " in *" --full "*)

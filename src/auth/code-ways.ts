@@ -5,6 +5,7 @@ import { isPhone, NOT_A_PHONE } from "../lib/phone"
 import type { Reader } from "../store/store"
 import type { AuthParts } from "./auth-parts"
 import { byEmail, byPhone, type EndUserRow, emailKeyOf, type NewEndUser } from "./end-users"
+import type { MailType } from "./environment-settings"
 import type { AuthEnvironment } from "./environments"
 import type { ReadyMessage } from "./sending"
 import { CODE_SECONDS } from "./user-codes"
@@ -55,14 +56,11 @@ export const BY_EMAIL: CodeWay = {
   find: byEmail,
   newcomer: (email) => ({ email }),
   requireSender: ({ mail }, environment, address) => mail.requireSender(environment, address),
-  prepare: ({ mail }, environment, { address, code, user }) =>
-    mail.prepare(environment, {
-      type: "email_otp",
-      to: { email: address, name: user?.name ?? null, locale: user?.locale ?? null },
-      variables: { code },
-      ends_in_seconds: CODE_SECONDS,
-    }),
+  prepare: mailOf("email_otp"),
 }
+
+/** A code for a second factor says in its mail what it is for. */
+export const BY_FACTOR_MAIL: CodeWay = { ...BY_EMAIL, prepare: mailOf("mfa_code") }
 
 export const BY_TEXT: CodeWay = {
   method: "phone_otp",
@@ -89,6 +87,16 @@ export const BY_TEXT: CodeWay = {
     const outcome = await texts.waitForFirstAttempt(environment, message_id)
     if (outcome === "refused") fail("sms_send_failed", "The provider refused this text.")
   },
+}
+
+function mailOf(type: MailType): CodeWay["prepare"] {
+  return ({ mail }, environment, { address, code, user }) =>
+    mail.prepare(environment, {
+      type,
+      to: { email: address, name: user?.name ?? null, locale: user?.locale ?? null },
+      variables: { code },
+      ends_in_seconds: CODE_SECONDS,
+    })
 }
 
 /** On these routes 400, as the interface says; elsewhere it is 422. */

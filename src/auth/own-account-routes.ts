@@ -16,8 +16,7 @@ import { type EndUserRow, toResponse } from "./end-users"
 import { type AskedEnvironment, environmentOf } from "./environments"
 import { refuseImpersonated } from "./impersonation"
 import { leave } from "./leave"
-import { findOwned, type OwnedUser } from "./managed-users"
-import { ownUser } from "./own-user"
+import { ownUser, userMeant } from "./own-user"
 import { changePassword } from "./password-reset"
 import { SUCCESS, Success, UserRecord } from "./schemas"
 import { clientOf } from "./sign-in"
@@ -118,7 +117,7 @@ const sendRoute = (parts: AuthParts, path: string) =>
       "otp_send_rate_limit_exceeded",
     ],
     handle: async (call) => {
-      const { environment, user } = await meant(parts, call, call.body.user_id)
+      const { environment, user } = await userMeant(parts.store.read, call, call.body.user_id)
       return sendVerification(parts, environment, user, call.body.redirect_url, call)
     },
   })
@@ -207,11 +206,11 @@ const leaveRoute = (parts: AuthParts) =>
     before_factor: true,
     summary: "Delete yourself",
     description:
-      "Needs the password or a code that email-otp or phone sent with `purpose: reauthenticate`. The address is free at once, and all sessions end.",
+      "Needs the password or a code that email-otp or phone sent with `purpose: reauthenticate`. A user with a second factor steps up first. The address is free at once, and all sessions end.",
     body: t.Object({ password: t.Optional(passwordField()), code: t.Optional(codeField()) }),
     example: { password: "Quiet-River-42" },
     response: Deleted,
-    errors: PROOF_ERRORS,
+    errors: [...PROOF_ERRORS, "mfa_required"],
     handle: async (call) => {
       refuseImpersonated(call.caller)
       const own = await ownUser(parts.store.read, call)
@@ -219,14 +218,3 @@ const leaveRoute = (parts: AuthParts) =>
       return deleted(own.user.id)
     },
   })
-
-/** The signed-in user, or the one that a key names: of its application, where it has one. */
-async function meant(
-  parts: AuthParts,
-  call: Call,
-  user_id: string | undefined,
-): Promise<OwnedUser> {
-  if (call.caller.kind === "user") return ownUser(parts.store.read, call)
-  if (user_id === undefined) throw invalid("user_id", "required", "The request needs the user.")
-  return findOwned(parts.store.read, call.caller, user_id)
-}

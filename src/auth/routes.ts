@@ -6,6 +6,8 @@ import { codeRoutes } from "./code-routes"
 import { emailTemplateRoutes } from "./email-template-routes"
 import { endUserRoutes } from "./end-user-routes"
 import { environmentRoutes } from "./environment-routes"
+import { challengeRoutes } from "./factors/challenge-routes"
+import { ownFactorRoutes } from "./factors/own-factor-routes"
 import { magicLinkRoutes } from "./magic-link-routes"
 import { ownAccountRoutes } from "./own-account-routes"
 import { ownUserRoutes } from "./own-user-routes"
@@ -23,6 +25,8 @@ export const authRoutes = (parts: AuthParts): AnyRoute[] => [
   ...codeRoutes(parts),
   ...passwordRoutes(parts),
   ...anonymousRoutes(parts),
+  ...challengeRoutes(parts),
+  ...ownFactorRoutes(parts),
   ...userSessionRoutes(parts),
   ...ownUserRoutes(parts),
   ...endUserRoutes(parts),

@@ -1,6 +1,6 @@
-import { and, eq, gt, isNull, lt, sql } from "drizzle-orm"
+import { and, eq, gt, isNull, lt, type SQL, sql } from "drizzle-orm"
 import { now, secondsFromNow } from "../core/time"
-import type { Store, Tx } from "../store/store"
+import type { Reader, Store, Tx } from "../store/store"
 import { kitTable, type OwnColumns, type OwnerTable } from "./owner-tables"
 import type { challengeColumns } from "./person-columns"
 import { hashOfToken, newToken } from "./tokens"
@@ -32,6 +32,7 @@ export async function tryChallenge<Table extends ChallengeTable>(
   store: Store,
   table: Table,
   token: string,
+  among?: SQL,
 ): Promise<Table["$inferSelect"] | undefined> {
   const challenges = kitTable<ChallengeColumns>(table)
   const { attempts } = challenges
@@ -39,10 +40,22 @@ export async function tryChallenge<Table extends ChallengeTable>(
     tx
       .update(challenges)
       .set({ attempts: sql`${attempts} + 1` })
-      .where(and(isOpen(challenges, token), lt(attempts, MOST_TRIES)))
+      .where(and(among, isOpen(challenges, token), lt(attempts, MOST_TRIES)))
       .returning(),
   )
   return row
+}
+
+/** A challenge that `tryChallenge` would take. Counts no try. */
+export async function lookupChallenge<Table extends ChallengeTable>(
+  db: Reader,
+  table: Table,
+  token: string,
+  among?: SQL,
+): Promise<Table["$inferSelect"] | undefined> {
+  const challenges = kitTable<ChallengeColumns>(table)
+  const open = and(among, isOpen(challenges, token), lt(challenges.attempts, MOST_TRIES))
+  return (await db.select().from(challenges).where(open))[0]
 }
 
 /** Its answer was right. False where another request answered it. */

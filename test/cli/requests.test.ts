@@ -92,6 +92,7 @@ const without_command = `
 DELETE /session
 DELETE /v1/auth/sessions/{session_id}
 DELETE /v1/auth/users/me
+DELETE /v1/auth/users/{user_id}/mfa
 DELETE /v1/subscriber-inbox/{inbox_id}
 GET /
 GET /a/{token}
@@ -127,6 +128,7 @@ GET /v1/auth/applications/{application_id}/.well-known/openid-configuration
 GET /v1/auth/applications/{application_id}/jwks.json
 GET /v1/auth/config
 GET /v1/auth/email-otp/availability
+GET /v1/auth/mfa
 GET /v1/auth/password-requirements
 GET /v1/auth/phone/availability
 GET /v1/auth/sessions
@@ -164,6 +166,14 @@ POST /v1/auth/email-otp/verify
 POST /v1/auth/forgot-password
 POST /v1/auth/magic-link/send
 POST /v1/auth/magic-link/verify
+POST /v1/auth/mfa/backup-codes
+POST /v1/auth/mfa/challenge/send
+POST /v1/auth/mfa/disable
+POST /v1/auth/mfa/enroll
+POST /v1/auth/mfa/recovery
+POST /v1/auth/mfa/step-up
+POST /v1/auth/mfa/verify
+POST /v1/auth/mfa/verify-enrollment
 POST /v1/auth/phone/send
 POST /v1/auth/phone/verify
 POST /v1/auth/reset-password

@@ -38,6 +38,7 @@ const packages = {
   "firefox-esr": "firefox-esr",
   patch: "patch",
   argon2: "argon2",
+  oathtool: "oathtool",
   htpasswd: "apache2-utils",
   "qemu-aarch64-static": "qemu-user-static",
 } as const

@@ -32,6 +32,11 @@ const OWN_PROOFS = [
   "POST /v1/auth/change-email",
   "POST /v1/auth/change-email/confirm",
   "POST /v1/auth/anonymous/convert",
+  "POST /v1/auth/mfa/enroll",
+  "POST /v1/auth/mfa/verify-enrollment",
+  "POST /v1/auth/mfa/step-up",
+  "POST /v1/auth/mfa/disable",
+  "POST /v1/auth/mfa/backup-codes",
 ]
 
 /** What tells the name of the application, which is the same in both environments. */

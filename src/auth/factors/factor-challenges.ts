@@ -1,9 +1,12 @@
 import type { Static } from "@sinclair/typebox"
 import { and, count, eq, isNull } from "drizzle-orm"
-import { startChallenge } from "../../sign-in/challenges"
+import { fail } from "../../core/errors"
+import { lookupChallenge, startChallenge, tryChallenge } from "../../sign-in/challenges"
 import type { Reader, Tx } from "../../store/store"
+import type { AuthParts } from "../auth-parts"
 import type { EndUserRow } from "../end-users"
 import type { AuthEnvironment } from "../environments"
+import { countCheck } from "../guesses"
 import type { FactorAwaited } from "../schemas"
 import { userBackupCodes, userChallenges } from "./tables"
 
@@ -34,6 +37,41 @@ interface AwaitingUser {
   amr: string[]
   organization_id?: string | null | undefined
 }
+
+/** A sign-in that waits for its second factor, with the token that answers it. */
+export type FactorChallenge = typeof userChallenges.$inferSelect & { token: string }
+
+/** The challenge of this environment. Counts no try. Throws 401 `invalid_mfa` for one that takes none any more. */
+export async function openChallenge(
+  db: Reader,
+  environment: AuthEnvironment,
+  token: string,
+): Promise<FactorChallenge> {
+  const found = await lookupChallenge(db, userChallenges, token, challengesOf(environment))
+  return found ? { ...found, token } : noChallenge()
+}
+
+/**
+ * Counts a try at the challenge, and at the user, before its answer is looked at. Throws 401 `invalid_mfa` after five,
+ * and 429 `otp_verify_rate_limit_exceeded` after fifteen of an hour, at whatever challenge of the user.
+ */
+export async function tryFactorChallenge(
+  parts: Pick<AuthParts, "store" | "throttle">,
+  environment: AuthEnvironment,
+  token: string,
+): Promise<FactorChallenge> {
+  const among = challengesOf(environment)
+  const found = await tryChallenge(parts.store, userChallenges, token, among)
+  if (!found) return noChallenge()
+  await countCheck(parts, environment, found.user_id)
+  return { ...found, token }
+}
+
+const challengesOf = ({ id, project_id }: AuthEnvironment) =>
+  and(eq(userChallenges.project_id, project_id), eq(userChallenges.environment_id, id))
+
+export const noChallenge = (): never =>
+  fail("invalid_mfa", "This sign-in does not wait for a second factor any more. Begin it anew.")
 
 export async function backupCodesLeft(
   db: Reader,

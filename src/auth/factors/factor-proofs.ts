@@ -1,0 +1,130 @@
+import { and, eq, isNotNull, isNull, lt, or } from "drizzle-orm"
+import type { Secrets } from "../../core/secrets"
+import { takeCode, tryCode } from "../../sign-in/codes"
+import { hashOfBackup, spendBackupCode, stepOf } from "../../sign-in/second-factors"
+import type { Tx } from "../../store/store"
+import type { AuthParts } from "../auth-parts"
+import type { EndUserRow } from "../end-users"
+import type { AuthEnvironment } from "../environments"
+import { userCodes } from "../tables"
+import { codeAt, codesOf } from "../user-codes"
+import { type ChallengeMethod, SECOND_FACTOR } from "./factor-challenges"
+import { userBackupCodes, userFactors } from "./tables"
+
+/** A second factor that is right, unless it was used before: `take` decides. */
+export interface FactorProof {
+  method: ChallengeMethod
+  /** What `amr` says of it (RFC 8176). */
+  amr: string[]
+  /** Uses it up in the transaction of what it allows. False where that happened before, and for a wrong backup code. */
+  take(tx: Tx, user: EndUserRow): Promise<boolean>
+}
+
+/** The methods whose codes a message brings. */
+export type SentMethod = "sms" | "email"
+
+/** What somebody answers with. */
+export interface GivenFactor {
+  totp_code?: string | undefined
+  backup_code?: string | undefined
+  method?: SentMethod | undefined
+  code?: string | undefined
+}
+
+/** Why an answer is no proof. */
+export type FactorRefusal = "wrong_totp" | "wrong_backup_code" | "wrong_code" | "expired_code"
+
+/** Why a proof of the method is none after all. */
+export const refusalOf = (method: ChallengeMethod): FactorRefusal => {
+  if (method === "totp") return "wrong_totp"
+  return method === "backup_code" ? "wrong_backup_code" : "expired_code"
+}
+
+/**
+ * Looks at an answer; the try was counted before. A code that a message brought counts for its purpose alone. Undefined
+ * for an answer that has no code.
+ */
+export async function proveFactor(
+  parts: Pick<AuthParts, "store" | "secrets">,
+  environment: AuthEnvironment,
+  user: EndUserRow,
+  { totp_code, backup_code, method, code }: GivenFactor,
+  purpose: "mfa" | "step_up",
+): Promise<FactorProof | FactorRefusal | undefined> {
+  if (totp_code !== undefined) return proveTotp(parts, user, totp_code)
+  if (backup_code !== undefined) return backupProof(parts.secrets, user, backup_code)
+  if (method === undefined || code === undefined) return undefined
+  return proveSent(parts, environment, user, { method, code, purpose })
+}
+
+async function proveTotp(
+  { store, secrets }: Pick<AuthParts, "store" | "secrets">,
+  { id: user_id, project_id }: EndUserRow,
+  code: string,
+): Promise<FactorProof | FactorRefusal> {
+  const factors = userFactors
+  const own = and(eq(factors.project_id, project_id), eq(factors.user_id, user_id))
+  const verified = and(own, eq(factors.method, "totp"), isNotNull(factors.verified_at))
+  const [factor] = await store.read.select().from(factors).where(verified)
+  const step = factor && (await stepOf(secretOf(secrets, factor), code))
+  if (!factor || step === undefined) return "wrong_totp"
+  const { last_step } = factors
+  const fresh = and(own, eq(factors.id, factor.id), or(isNull(last_step), lt(last_step, step)))
+  return {
+    ...{ method: "totp", amr: ["otp", SECOND_FACTOR] },
+    take: async (tx) => {
+      const taken = await tx.update(factors).set({ last_step: step }).where(fresh).returning()
+      return taken.length > 0
+    },
+  }
+}
+
+/** The secret of an authenticator app. */
+export const secretOf = (
+  secrets: Secrets,
+  { id, secret }: Pick<typeof userFactors.$inferSelect, "id" | "secret">,
+): string => secrets.open(secret ?? "", secretContext(id))
+
+/** The context in which the secret of a factor is sealed. */
+export const secretContext = (factor_id: string) => `user_factors:${factor_id}:secret`
+
+function backupProof(secrets: Secrets, { id: user_id }: EndUserRow, code: string): FactorProof {
+  const code_hash = hashOfBackup(secrets, user_id, code)
+  return {
+    ...{ method: "backup_code", amr: ["otp", SECOND_FACTOR] },
+    take: (tx) => spendBackupCode(tx, userBackupCodes, { user_id, code_hash }),
+  }
+}
+
+interface TypedFactorCode {
+  method: SentMethod
+  code: string
+  purpose: FactorCodePurpose
+}
+
+export type FactorCodePurpose = "mfa" | "mfa_enroll" | "step_up"
+
+/** A code that a message brought. Throws nothing: the try was counted for the user. */
+export async function proveSent(
+  { store, secrets }: Pick<AuthParts, "store" | "secrets">,
+  environment: AuthEnvironment,
+  user: EndUserRow,
+  { method, code, purpose }: TypedFactorCode,
+): Promise<FactorProof | FactorRefusal> {
+  const place = codeAt(environment, { purpose, identifier: factorPlace(user, method) })
+  const tried = await tryCode(store, codesOf(secrets), place, code)
+  if (tried.verdict !== "right") return tried.verdict === "wrong" ? "wrong_code" : "expired_code"
+  return {
+    ...{ method, amr: amrOf(method) },
+    take: async (tx, { mfa_methods }) =>
+      (purpose === "mfa_enroll" || mfa_methods.includes(method)) &&
+      takeCode(tx, userCodes, tried.row),
+  }
+}
+
+/** What `amr` says of the methods whose codes people type. */
+export const amrOf = (method: "totp" | SentMethod): string[] =>
+  method === "sms" ? ["otp", "sms", SECOND_FACTOR] : ["otp", SECOND_FACTOR]
+
+/** Where the code of a user's factor waits: these belong to users, and not to addresses. */
+export const factorPlace = ({ id }: Pick<EndUserRow, "id">, method: SentMethod) => `${id} ${method}`
