@@ -1,6 +1,8 @@
 import type { Components } from "../../src/client/components"
 import { fieldsOf } from "../lib/client"
 import type { Action } from "../lib/context"
+import { flag } from "../lib/field-flags"
+import { secretOrFile } from "../lib/input"
 import { confirm } from "../lib/prompts"
 import { deletes, own, type PlainFlags, type Resource, row } from "../lib/resource"
 import { ago, type Columns, count, idColumn, wide } from "../lib/table"
@@ -160,6 +162,47 @@ const keyRows = [
   }),
 ]
 
+const GAMING = "/v1/auth/applications/{application_id}/gaming-providers"
+
+const environmentFlag = "environment: live or test (default: live)"
+
+const gamingRows = [
+  row("list <application>", `GET ${GAMING}`, {
+    about: "list the gaming platforms of an application, with the end of their secrets",
+    columns: {
+      PLATFORM: "provider",
+      ENVIRONMENT: "environment",
+      ENABLED: ({ enabled }) => (enabled ? "yes" : "no"),
+      FOR: wide(({ bundle_ids, client_id }) => client_id ?? bundle_ids.join(" ")),
+      CHANGED: ago(({ updated_at }) => updated_at),
+    },
+  }),
+  row("set <application> <platform>", `PUT ${GAMING}/{provider}`, {
+    about: "set up game-center or play-games; without --client-secret the stored one is kept",
+    example: "--enabled on --bundle-id com.example.game --team-id DEF123GHIJ",
+    note: "A secret that begins with @ is a file: --client-secret @secret.txt; @- is stdin.",
+    flags: {
+      environment: environmentFlag,
+      enabled: "on lets players in; off keeps the settings",
+      bundle_ids: "of game-center: bundle id of a game; may be repeated",
+      team_id: "of game-center: id of the team in the developer account",
+      client_id: "of play-games: id of the game server's OAuth client",
+      client_secret: flag(
+        ["--client-secret <secret>", "of play-games: its secret, or @file"],
+        secretOrFile,
+      ),
+    },
+    aliases: { bundle_ids: "bundle-id" },
+    done: ({ provider, environment }) => `set up ${provider} in ${environment}`,
+    brief: ({ provider }) => provider,
+  }),
+  row("rm <application> <platform>", `DELETE ${GAMING}/{provider}`, {
+    flags: { environment: environmentFlag },
+    ...deletes((_, platform) => `Players of ${platform} will not get in.`),
+    done: (_, [, platform]) => `deleted ${platform}`,
+  }),
+]
+
 export const applicationResources: Resource[] = [
   {
     noun: "applications",
@@ -172,6 +215,11 @@ export const applicationResources: Resource[] = [
     noun: "applications environments",
     about: "show and change the settings of live and test",
     rows: environmentRows,
+  },
+  {
+    noun: "applications gaming",
+    about: "choose the gaming platforms whose players get in",
+    rows: gamingRows,
   },
   { noun: "applications keys", about: "manage public keys of applications", rows: keyRows },
 ]

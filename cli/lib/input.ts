@@ -151,6 +151,10 @@ export function parsedObject(text: string, option: string): Record<string, unkno
 export const objectOrFile = async (text: string, option: string) =>
   parsedObject(text.startsWith("@") ? await readText(text.slice(1), option) : text, option)
 
+/** A secret of one line, or a file of it behind an `@`; `@-` is stdin. */
+export const secretOrFile = async (text: string, option: string) =>
+  text.startsWith("@") ? (await readText(text.slice(1), option)).trim() : text
+
 /** `on` or `off`, as an option of a setting takes it; undefined stays undefined. */
 export function onOff(text: string | undefined, option: string): boolean | undefined {
   if (text === undefined) return undefined

@@ -207,6 +207,7 @@ const EXAMPLE_WORDS: Partial<Record<string, string>> = {
   key: OTHER_ID,
   "name=value": "hide_account_existence=true",
   plan: "pro",
+  platform: "game-center",
   queue: "email",
   role: "admin",
   subscriber: "user-42",

@@ -7,6 +7,7 @@ import { requireSendable, type SendRules } from "../emails/prepare"
 import type { Caller } from "../identity/caller"
 import { domainOf } from "../lib/address"
 import { fieldsOf } from "../lib/record-fields"
+import { maskedText } from "../providers/credentials"
 import { forUpdate } from "../store/columns"
 import type { Tx } from "../store/store"
 import * as applications from "./applications"
@@ -56,7 +57,7 @@ export async function change(
   const { captcha } = wanted
   const given = {
     ...wanted,
-    ...(captcha && { captcha: { ...captcha, secret: endOf(captcha.secret) } }),
+    ...(captcha && { captcha: { ...captcha, secret: maskedText(captcha.secret) } }),
     ...(wanted.templates && { templates: await templateIds(tx, project_id, wanted.templates) }),
   }
   const settings = merged(row.settings, given)
@@ -114,12 +115,6 @@ function merged(
 
 const withoutNulls = (fields: object): object =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
-
-const SHOWN = 4
-const LEAST_HIDDEN = 8
-
-const endOf = (secret: string) =>
-  `****${secret.length >= SHOWN + LEAST_HIDDEN ? secret.slice(-SHOWN) : ""}`
 
 /** The context in which the secret of an environment's captcha is sealed. */
 export const contextOf = (environment_id: string) =>

@@ -13,12 +13,14 @@ import { ownAccountRoutes } from "./own-account-routes"
 import { ownUserRoutes } from "./own-user-routes"
 import { passwordRoutes } from "./password-routes"
 import { publicRoutes } from "./public-routes"
+import { gamingProviderRoutes } from "./social/gaming-provider-routes"
 import { userSessionRoutes } from "./user-session-routes"
 
 /** End users of applications: a line for each part of the area. */
 export const authRoutes = (parts: AuthParts): AnyRoute[] => [
   ...applicationRoutes(parts),
   ...environmentRoutes(parts),
+  ...gamingProviderRoutes(parts),
   ...publicRoutes(parts),
   ...emailTemplateRoutes(),
   ...magicLinkRoutes(parts),

@@ -60,6 +60,7 @@ export interface Components {
   FeedMeta: { request_id: string; warnings?: Components["FieldWarning"][]; next_after: string | null; next_before?: string | null; has_more: boolean }
   FieldWarning: { code: "unknown_field"; message: string; field: string }
   FrequencyCap: { count: number; per_seconds: number }
+  GamingConfig: { provider: "game-center" | "play-games"; environment: "live" | "test"; enabled: boolean; bundle_ids: string[]; team_id: string | null; client_id: string | null; client_secret: string | null; updated_at: string }
   Health: { status: "ok" | "degraded" | "draining" | "unavailable"; version: string; time: string }
   HeldMail: { tag: string | null; template_id: string | null; project_id: string; complaint_rate: number; held_at: string; waiting: number }
   Identity: { id: string; provider: string; provider_user_id: string; email: string | null; linked_at: string }

@@ -1,4 +1,4 @@
-import { destinations, key, optional, webUrl } from "./config-kinds"
+import { destinations, folder, httpsHosts, key, optional, webUrl } from "./config-kinds"
 
 const endpoint = (provider: string, paths: string) =>
   optional(
@@ -8,6 +8,9 @@ const endpoint = (provider: string, paths: string) =>
 
 const DISCOVERY =
   "Asked is /.well-known/openid-configuration below it, and what that document names."
+
+/** Where Game Center keeps the certificates of its signatures, for games in the store and in development. */
+export const GAME_CENTER_HOSTS = ["static.gc.apple.com", "sandbox.gc.apple.com"]
 
 /** The services that sign-ins of end users ask. */
 export const authKeys = {
@@ -26,5 +29,18 @@ export const authKeys = {
     destinations,
     [],
     "Private networks, addresses and host names where issuers of `oidc-<name>` may be. Without any, only public addresses are allowed.",
+  ),
+  "auth.play_games.endpoint": endpoint(
+    "Play Games",
+    "Asked are /token and /games/v1/players/me below it.",
+  ),
+  "auth.game_center.hosts": key(
+    httpsHosts,
+    GAME_CENTER_HOSTS,
+    "Hosts whose certificates may prove players of Game Center, also on private addresses. A port other than 443 belongs to the name.",
+  ),
+  "auth.game_center.root": optional(
+    folder,
+    "PEM file of the authority that certificates of Game Center must lead to. Hosts other than Apple's show theirs by it, too. Without it, the authority of Apple's certificates is pinned.",
   ),
 }

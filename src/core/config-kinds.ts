@@ -194,6 +194,12 @@ export const domains = list("domain names", (value) =>
   isName(value.toLowerCase()) ? value.toLowerCase().replace(/\.$/, "") : undefined,
 )
 
+/** As a URL has it after `https://`. */
+export const httpsHosts = list("host names, each with its port where that is not 443", (value) => {
+  const [, name = "", port] = /^([^:]+)(?::(\d{1,5}))?$/.exec(value.toLowerCase()) ?? []
+  return isName(name) && !name.endsWith(".") && port !== "443" ? value.toLowerCase() : undefined
+})
+
 /** `9.9.9.9`, `127.0.0.1:5353`, `[::1]:53` or a bare IPv6 address. */
 export const nameServers = list("name servers, each an IP address or address:port", (value) => {
   const bare = /^(?:\[(.+)\]|([0-9.]+))(?::(\d{1,5}))?$/.exec(value)

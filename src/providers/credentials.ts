@@ -1,6 +1,7 @@
 import { type TObject, Type as t } from "@sinclair/typebox"
 import { Problems } from "../core/errors"
 import type { Secrets } from "../core/secrets"
+import { ruledText } from "../http/field-schemas"
 import { check } from "../http/validate"
 import { oncePer } from "../store/cached"
 import type { Credentials, ProviderDescriptor } from "./provider"
@@ -22,7 +23,7 @@ export function readCredentials(
   const found = new Problems()
   check(credentialsSchema(descriptor), { credentials: wanted }, found)
   for (const [name, value] of Object.entries(wanted)) {
-    if (isSecret(descriptor, name) && typeof value === "string" && value.startsWith(MASK)) {
+    if (isSecret(descriptor, name) && typeof value === "string" && isMasked(value)) {
       found.add(`credentials.${name}`, "invalid", MASKED)
     }
   }
@@ -47,6 +48,15 @@ const isSecret = (descriptor: ProviderDescriptor | undefined, name: string): boo
 
 const MASK = "****"
 const MASKED = "This is the masked value that answers show. Give the whole secret."
+
+const isMasked = (text: string) => text.startsWith(MASK)
+
+/** A secret that a request gives. The masked value of an answer is none. */
+export const secretText = (maxLength: number) =>
+  ruledText({ minLength: 1, maxLength }, (text) =>
+    isMasked(text) ? ["invalid", MASKED] : undefined,
+  )
+
 const SHOWN = 4
 const LEAST_HIDDEN = 8
 
@@ -67,7 +77,8 @@ export const masked = (
 
 const textOf = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value))
 
-const maskedText = (text: string) =>
+/** A secret as answers show it: its last four characters, and none of a short one. */
+export const maskedText = (text: string) =>
   `${MASK}${text.length >= SHOWN + LEAST_HIDDEN ? text.slice(-SHOWN) : ""}`
 
 /** The fields that are no secrets and that SPF records are made from. */

@@ -320,6 +320,12 @@ export const calls: Record<string, string[]> = {
   "applications keys list": [ID],
   "applications keys create": [ID, "--environment", "live", "--name", "Website"],
   "applications keys rm": [ID, ID, "--force", "on"],
+  "applications gaming list": [ID],
+  "applications gaming set": [
+    ...[ID, "play-games", "--environment", "test", "--enabled", "on", "--client-id", "1-a"],
+    ...["--client-secret", "quiet-river"],
+  ],
+  "applications gaming rm": [ID, "game-center", "--environment", "test"],
   "keys create": ["--name", "ci", "--scope", "email:send", "--ip", "127.0.0.1"],
   "keys list": ["--status", "active", "--limit", "2"],
   "keys get": [ID],
@@ -475,6 +481,10 @@ function answerApplications(api: FakeApi): void {
   api.data(`GET ${one}/environments`, [live])
   api.data(`GET ${one}/environments/live`, live)
   api.data(`PATCH ${one}/environments/live`, live)
+  const platform = { provider: "play-games", environment: "test", enabled: true, bundle_ids: [] }
+  api.data(`GET ${one}/gaming-providers`, [{ ...platform, client_id: "1-a", updated_at: AT }])
+  api.data(`PUT ${one}/gaming-providers/play-games`, platform)
+  api.data(`DELETE ${one}/gaming-providers/game-center`, { id: ID, deleted: true })
   const key = { id: ID, environment: "live", name: "Website", key: "svca_live_pub_1" }
   api.data(`GET ${one}/keys`, [{ ...key, last_used_at: null, created_at: AT }])
   api.data(`POST ${one}/keys`, key)

@@ -292,6 +292,7 @@ describe("the list of sealed columns", () => {
   const SEALING = [
     "src/auth/environment-changes.ts",
     "src/auth/factors/enrolment.ts",
+    "src/auth/social/gaming-providers.ts",
     "src/domains/keys.ts",
     "src/http/idempotency.ts",
     "src/identity/access-token.ts",
