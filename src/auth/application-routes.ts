@@ -2,13 +2,13 @@ import { fail } from "../core/errors"
 import { Deleted, deleted } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
 import { listPage, pageQuery } from "../http/page"
-import { type AnyRoute, type Call, type CallerKind, route } from "../http/route"
+import { type AnyRoute, type CallerKind, route } from "../http/route"
 import { type Caller, confinedTo } from "../identity/caller"
 import * as keys from "./application-keys"
 import * as schemas from "./application-schemas"
 import * as applications from "./applications"
 import type { AuthParts } from "./auth-parts"
-import { authRow } from "./auth-rows"
+import { authRow, idIn } from "./auth-rows"
 
 const ALL = "/v1/auth/applications"
 const ONE = `${ALL}/{application_id}` as const
@@ -19,14 +19,6 @@ const WRITE = "auth:write"
 
 /** The callers that administer applications. The secret of one reaches that one alone. */
 const ADMINISTRATORS: CallerKind[] = ["key", "console"]
-
-type OfApplication = Call<unknown, unknown, { application_id: string }>
-
-/** The id in the path, if the caller reaches that application. Throws 404. */
-export function idIn({ caller, params: { application_id } }: OfApplication): string {
-  const own = confinedTo(caller)
-  return own === undefined || own === application_id ? application_id : applications.noApplication()
-}
 
 export const applicationRoutes = (parts: AuthParts): AnyRoute[] => [
   createRoute(parts),

@@ -1,6 +1,8 @@
 import { Type as t } from "@sinclair/typebox"
-import { type CallerKind, type Method, SHORT_BYTES } from "../http/route"
+import { type Call, type CallerKind, type Method, SHORT_BYTES } from "../http/route"
+import { confinedTo } from "../identity/caller"
 import { id } from "../lib/record-fields"
+import { noApplication } from "./applications"
 import { ENVIRONMENT_NAMES } from "./tables"
 
 /**
@@ -31,4 +33,12 @@ export const targetFields = {
       { description: "Without it the header `X-Environment` counts, else `live`." },
     ),
   ),
+}
+
+type OfApplication = Call<unknown, unknown, { application_id: string }>
+
+/** The id in the path, if the caller reaches that application. Throws 404. */
+export function idIn({ caller, params: { application_id } }: OfApplication): string {
+  const own = confinedTo(caller)
+  return own === undefined || own === application_id ? application_id : noApplication()
 }
