@@ -2,6 +2,7 @@ import { applicationDeleted } from "./auth/applications"
 import type { AuthParts } from "./auth/auth-parts"
 import { newDeviceSeen } from "./auth/new-device"
 import { mailNewDevice } from "./auth/new-device-mail"
+import { organizationDeleted, removeOrganization } from "./auth/organizations/removed-organizations"
 import { sendPasswordReset, userPasswordForgotten } from "./auth/password-reset"
 import { removeApplication } from "./auth/removed-applications"
 import { removeDeleted, usersDeleted } from "./auth/removed-users"
@@ -111,6 +112,7 @@ export const ALLOWED_WHILE_HELD: readonly string[] = [
   erasedFiles,
   applicationDeleted,
   usersDeleted,
+  organizationDeleted,
   backupCreate,
   purgeProject,
   purgeAccount,
@@ -140,6 +142,7 @@ export const jobHandlers = (
   ...bind(topicRemoved, removeMembers(store)),
   ...bind(applicationDeleted, removeApplication(store)),
   ...bind(usersDeleted, removeDeleted(store)),
+  ...bind(organizationDeleted, removeOrganization(store)),
   ...bind(newDeviceSeen, mailNewDevice(parts.auth)),
   ...bind(userPasswordForgotten, sendPasswordReset(parts.auth)),
   ...bind(inboxMarked, markRest(store)),

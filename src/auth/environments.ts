@@ -112,6 +112,12 @@ const shaped = ({ environment, application }: EnvironmentRow): AuthEnvironment =
   }
 }
 
+/** Whether the credential of a caller of this project reaches the environment. */
+export const isWithin = ({ application }: Caller, environment: AuthEnvironment): boolean =>
+  application === null ||
+  (application.id === environment.application.id &&
+    (application.environment ?? environment.name) === environment.name)
+
 /** The pages that may speak for users: none listed is every one in `test`, and none in `live`. */
 export function originsOf({ name, application, settings }: AuthEnvironment): AllowedOrigins {
   const listed = settings.allowed_origins ?? application.allowed_origins

@@ -23,7 +23,7 @@ import {
   setUser,
   toServerResponse,
 } from "./end-users"
-import { type AuthEnvironment, environmentById } from "./environments"
+import { type AuthEnvironment, environmentById, isWithin } from "./environments"
 import { leaveSubscriber, linkSubscriber } from "./linked-subscriber"
 import { rememberPassword, rulesOf } from "./own-password"
 import { removeUsers, usersDeleted } from "./removed-users"
@@ -46,14 +46,9 @@ export const findOwned = async (db: Reader, caller: Caller, id: string): Promise
 export const ownedForUpdate = async (tx: Tx, caller: Caller, id: string): Promise<OwnedUser> =>
   ownedBy(tx, caller, await findForUpdate(tx, caller.project_id, id))
 
-async function ownedBy(db: Reader, { application }: Caller, user: EndUserRow) {
+async function ownedBy(db: Reader, caller: Caller, user: EndUserRow) {
   const environment = await environmentById(db, user.environment_id)
-  if (!environment) return noUser()
-  const is_theirs =
-    application === null ||
-    (application.id === user.application_id &&
-      (application.environment ?? user.environment) === user.environment)
-  return is_theirs ? { environment, user } : noUser()
+  return environment && isWithin(caller, environment) ? { environment, user } : noUser()
 }
 
 /** What an event tells of the key or person that acts for the project. */

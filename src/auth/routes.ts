@@ -9,6 +9,8 @@ import { environmentRoutes } from "./environment-routes"
 import { challengeRoutes } from "./factors/challenge-routes"
 import { ownFactorRoutes } from "./factors/own-factor-routes"
 import { magicLinkRoutes } from "./magic-link-routes"
+import { memberRoutes } from "./organizations/member-routes"
+import { organizationRoutes } from "./organizations/organization-routes"
 import { ownAccountRoutes } from "./own-account-routes"
 import { ownUserRoutes } from "./own-user-routes"
 import { passwordRoutes } from "./password-routes"
@@ -33,4 +35,6 @@ export const authRoutes = (parts: AuthParts): AnyRoute[] => [
   ...ownUserRoutes(parts),
   ...endUserRoutes(parts),
   ...ownAccountRoutes(parts),
+  ...organizationRoutes(parts),
+  ...memberRoutes(parts),
 ]

@@ -4,11 +4,12 @@ import { invalid } from "../core/errors"
 import { Deleted, deleted } from "../http/field-schemas"
 import { listPage, pageQuery } from "../http/page"
 import { type AnyRoute, type Call, type CallerKind, route } from "../http/route"
-import { count, flag } from "../lib/record-fields"
+import { count, EXAMPLE_ID, flag, id } from "../lib/record-fields"
 import type { AuthParts } from "./auth-parts"
 import { authRow, targetFields } from "./auth-rows"
 import { endSessions } from "./end-sessions"
 import { environmentOf } from "./environments"
+import { refuseImpersonated } from "./impersonation"
 import { ownUser } from "./own-user"
 import {
   AccessClaims,
@@ -20,7 +21,15 @@ import {
   UserSession,
 } from "./schemas"
 import { userSessions } from "./tables"
-import { findSession, introspect, list, refresh, revokeByToken, toListed } from "./user-sessions"
+import {
+  findSession,
+  introspect,
+  list,
+  refresh,
+  revokeByToken,
+  switchOrganization,
+  toListed,
+} from "./user-sessions"
 
 /** Longer than every token of this server. */
 const MOST_TOKEN_CHARACTERS = 16_384
@@ -33,6 +42,11 @@ const Refresh = t.Object({
   organization_id: t.Optional(
     t.String({ description: "Moves the session to this organization of the user." }),
   ),
+})
+
+const Switch = t.Object({
+  organization_id: id("One of the user's organizations."),
+  refresh_token: t.Optional(token()),
 })
 
 const Revocation = t.Object({
@@ -61,6 +75,7 @@ const PATH = "/v1/auth/sessions"
 /** What follows a sign-in: new tokens, and the end of sessions. */
 export const userSessionRoutes = (parts: AuthParts): AnyRoute[] => [
   ...tokenRoutes(parts),
+  switchRoute(parts),
   ...ownRoutes(parts),
 ]
 
@@ -115,6 +130,23 @@ const tokenRoutes = (parts: AuthParts): AnyRoute[] => [
     },
   }),
 ]
+
+const switchRoute = (parts: AuthParts): AnyRoute =>
+  route({
+    ...authRow("POST", `${PATH}/switch-organization`, USER, "-"),
+    summary: "Move your session to another of your organizations",
+    description:
+      "The answer has new tokens. The old refresh token dies, also where it is not sent. An organization with `mfa_required` needs a session with a second factor.",
+    body: Switch,
+    example: { organization_id: EXAMPLE_ID },
+    response: Refreshed,
+    errors: ["unauthorized", "forbidden", "mfa_required"],
+    handle: async (call) => {
+      refuseImpersonated(call.caller)
+      const own = await ownUser(parts.store.read, call)
+      return { data: await switchOrganization(parts, own, { ...call.body, ip: call.ip }) }
+    },
+  })
 
 const ownRoutes = (parts: AuthParts): AnyRoute[] => [
   route({

@@ -14,6 +14,7 @@ import type { AuthParts } from "./auth-parts"
 import { endSessions, revoked } from "./end-sessions"
 import { type EndUserRow, find, findForUpdate } from "./end-users"
 import type { AuthEnvironment } from "./environments"
+import { SECOND_FACTOR } from "./factors/factor-challenges"
 import { activeOf, type OwnOrganization, organizationsOf, toActive } from "./own-organizations"
 import { StartedSession, UserSession } from "./schemas"
 import { sessionOwner, tokensFor } from "./sign-in"
@@ -30,8 +31,8 @@ interface WantedRefresh {
 
 /**
  * New tokens for a refresh token, which works once; sent twice within ten seconds it brings the same new one. Used
- * again later it ends the session. Throws 401 for every token that does not work, 400 `user_inactive` and 403
- * `forbidden` for an organization of which the user is no member.
+ * again later it ends the session. Throws 401 for every token that does not work, 400 `user_inactive`, 403 `forbidden`
+ * for an organization of which the user is no member, and 403 `mfa_required`, which uses nothing up.
  */
 export async function refresh(
   parts: AuthParts,
@@ -51,10 +52,56 @@ async function rotate(
   environment: AuthEnvironment,
   { refresh_token: token, organization_id, ip }: WantedRefresh,
 ) {
-  const user = await userOf(tx, environment, token)
-  if (!user) return undefined
+  const known = await userOf(tx, environment, token)
+  if (!known) return undefined
+  const { id, project_id } = known
+  const user = organization_id === undefined ? known : await findForUpdate(tx, project_id, id)
   if (user.status !== "active") return fail("user_inactive", "This user is not active.")
   const exchange = await personSessions.exchangeRefresh(tx, sessionOwner(parts, environment), token)
+  return renewed(tx, parts, { environment, user }, { exchange, organization_id, ip })
+}
+
+interface WantedSwitch {
+  organization_id: string
+  /** Without it the one that the session has is replaced. */
+  refresh_token?: string | undefined
+  ip: string
+}
+
+/**
+ * Moves a session of a user to another organization, with new tokens: the refresh token before works no more. Throws as
+ * `refresh`, also 401 for the refresh token of another session.
+ */
+export async function switchOrganization(
+  parts: AuthParts,
+  { environment, user: { project_id, id }, session_id }: UserInEnvironment & { session_id: string },
+  { organization_id, refresh_token: token, ip }: WantedSwitch,
+) {
+  const answer = await parts.store.tx(async (tx) => {
+    const user = await findForUpdate(tx, project_id, id)
+    const owner = sessionOwner(parts, environment)
+    const exchange =
+      token === undefined
+        ? await personSessions.exchangeCurrent(tx, owner, session_id)
+        : await personSessions.exchangeRefresh(tx, owner, token, eq(userSessions.id, session_id))
+    return renewed(tx, parts, { environment, user }, { exchange, organization_id, ip })
+  })
+  return answer ?? over()
+}
+
+interface Renewal extends Pick<WantedRefresh, "organization_id" | "ip"> {
+  exchange: Awaited<
+    ReturnType<typeof personSessions.exchangeRefresh<typeof userSessions, typeof userRefreshTokens>>
+  >
+}
+
+/** The tokens of an exchange, for the organization where the session lands. Undefined where it is over. */
+async function renewed(
+  tx: Tx,
+  parts: AuthParts,
+  { environment, user }: UserInEnvironment,
+  { exchange, organization_id, ip }: Renewal,
+) {
   if (!exchange) return undefined
   if ("reused" in exchange) {
     const facts = { reason: "token_reuse", ip_address: ip }
@@ -98,7 +145,10 @@ interface UserInEnvironment {
   user: EndUserRow
 }
 
-/** The session lands in the organization that is asked for, else stays where it is, else is back in Default. */
+/**
+ * The session lands in the organization that is asked for, else stays where it is, else is back in Default. Where a
+ * second factor is demanded, it needs one; but one that was let in to set one up may stay.
+ */
 async function movedTo(
   tx: Tx,
   { environment, user }: UserInEnvironment,
@@ -108,17 +158,26 @@ async function movedTo(
   const wanted = organization_id ?? session.organization_id
   const found = await organizationsOf(tx, user, wanted)
   const is_member = found[0]?.id === wanted
-  if (is_member && wanted === session.organization_id) return found
   if (!is_member && organization_id) return refuseOrganization()
-  const next = is_member ? wanted : environment.default_organization_id
+  const landing = is_member
+    ? found
+    : await organizationsOf(tx, user, environment.default_organization_id)
+  const { id, mfa_required } = activeOf(landing)
+  const stays = id === session.organization_id
+  const lacks_factor = mfa_required && !session.amr.includes(SECOND_FACTOR)
+  if (lacks_factor && !(stays && session.lacks_factor)) return refuseFactor()
+  if (stays && lacks_factor === session.lacks_factor) return landing
   await tx
     .update(userSessions)
-    .set({ organization_id: next })
+    .set({ organization_id: id, lacks_factor })
     .where(eq(userSessions.id, session.id))
-  if (!is_member) return organizationsOf(tx, user, next)
-  await tx.update(users).set({ last_organization_id: next }).where(eq(users.id, user.id))
-  return found
+  if (is_member && !stays)
+    await tx.update(users).set({ last_organization_id: id }).where(eq(users.id, user.id))
+  return landing
 }
+
+const refuseFactor = () =>
+  fail("mfa_required", "The organization demands a second factor. Prove one, or sign in again.")
 
 const refuseOrganization = () =>
   fail("forbidden", "The user is no member of this organization.", { reason: "not_a_member" })

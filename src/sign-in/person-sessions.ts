@@ -88,12 +88,36 @@ export async function exchangeRefresh<Sessions extends SessionTable, Tokens exte
   token: string,
   among?: SQL,
 ): Promise<Exchange<Sessions["$inferSelect"]>> {
+  const { token_hash, session_id } = kitTable<RefreshColumns>(owner.refresh_tokens)
+  const own = eq(token_hash, hashOfToken(token))
+  const its = tx.select({ session_id }).from(owner.refresh_tokens).where(own)
+  const { id } = kitTable<SessionColumns>(owner.sessions)
+  const session = await lockSession(tx, owner.sessions, and(among, inArray(id, its)))
+  return session && exchange(tx, owner, session, own)
+}
+
+/** As `exchangeRefresh` for the token of a session that was not used yet, whoever has it. */
+export async function exchangeCurrent<Sessions extends SessionTable, Tokens extends RefreshTable>(
+  tx: Tx,
+  owner: SessionOwner<Sessions, Tokens>,
+  id: string,
+): Promise<Exchange<Sessions["$inferSelect"]>> {
+  const { session_id, used_at } = kitTable<RefreshColumns>(owner.refresh_tokens)
+  const session = await lockSession(tx, owner.sessions, eq(owner.sessions.id, id))
+  return session && exchange(tx, owner, session, and(eq(session_id, id), isNull(used_at)))
+}
+
+/** Of a locked session: so nobody else exchanges a token of it at the same time. */
+async function exchange<Sessions extends SessionTable, Tokens extends RefreshTable>(
+  tx: Tx,
+  owner: SessionOwner<Sessions, Tokens>,
+  session: Sessions["$inferSelect"],
+  which: SQL | undefined,
+): Promise<Exchange<Sessions["$inferSelect"]>> {
   const tokens = kitTable<RefreshColumns>(owner.refresh_tokens)
   const sessions = kitTable<SessionColumns>(owner.sessions)
-  const own = eq(tokens.token_hash, hashOfToken(token))
-  const [found] = await forUpdate(tx.select().from(tokens).where(own))
-  const session = found && (await lockSession(tx, owner.sessions, found.session_id, among))
-  if (!found || !session || isPast(found.expires_at)) return undefined
+  const [found] = await tx.select().from(tokens).where(which)
+  if (!found || isPast(found.expires_at)) return undefined
 
   const context = `${getTableName(tokens)}:${found.token_hash}:successor`
   if (found.used_at) {
@@ -105,7 +129,8 @@ export async function exchangeRefresh<Sessions extends SessionTable, Tokens exte
   }
   const refresh_token = await issueRefresh(tx, owner, session)
   const successor = owner.secrets.seal(refresh_token, context)
-  await tx.update(tokens).set({ used_at: now(), successor }).where(own)
+  const itself = eq(tokens.token_hash, found.token_hash)
+  await tx.update(tokens).set({ used_at: now(), successor }).where(itself)
   const change = { last_used_at: now(), expires_at: secondsFromNow(owner.refresh_seconds) }
   await tx.update(sessions).set(change).where(eq(sessions.id, session.id))
   return { session: { ...session, ...change }, refresh_token }
@@ -137,17 +162,18 @@ export async function sessionOf<Sessions extends SessionTable>(
   const tokens = kitTable<RefreshColumns>(owner.refresh_tokens)
   const own = eq(tokens.token_hash, hashOfToken(token))
   const [found] = await tx.select().from(tokens).where(own)
-  return found && lockSession(tx, owner.sessions, found.session_id, among)
+  return (
+    found && lockSession(tx, owner.sessions, and(among, eq(owner.sessions.id, found.session_id)))
+  )
 }
 
 async function lockSession<Sessions extends SessionTable>(
   tx: Tx,
   table: Sessions,
-  id: string,
-  among: SQL | undefined,
+  which: SQL | undefined,
 ): Promise<Sessions["$inferSelect"] | undefined> {
   const sessions = kitTable<SessionColumns>(table)
-  const mine = and(among, eq(sessions.id, id), isAlive(sessions))
+  const mine = and(which, isAlive(sessions))
   const [session] = await forUpdate(tx.select().from(sessions).where(mine))
   return session
 }

@@ -1,6 +1,9 @@
+import { eq } from "drizzle-orm"
+import { tooMany } from "../../core/errors"
 import { newId } from "../../core/ids"
 import { now } from "../../core/time"
 import { bumpAll } from "../../store/counters"
+import { countUpTo } from "../../store/rows"
 import type { Tx } from "../../store/store"
 import type { EndUserRow } from "../end-users"
 import { requireAllowedDomain } from "../methods"
@@ -12,7 +15,7 @@ export type MembershipRow = typeof memberships.$inferSelect
 /**
  * Makes a locked user a member of an organization of their environment, whose row the caller has locked, too.
  * Undefined where they are one already, which changes nothing. Throws 403 `forbidden` where the organization does not
- * allow the domain of their address.
+ * allow the domain of their address, and 409 `conflict` beyond 1,000 organizations of a user.
  */
 export async function joinOrganization(
   tx: Tx,
@@ -29,7 +32,18 @@ export async function joinOrganization(
   }
   const made = await tx.insert(memberships).values(membership).onConflictDoNothing().returning()
   if (made.length === 0) return undefined
+  await requireRoom(tx, user_id)
   requireAllowedDomain(organization.allowed_email_domains, user.email)
   await bumpAll(tx, memberCounts(membership, 1))
   return membership
+}
+
+/** Of a user: a page of their own organizations, and every token, look at all of them. */
+const MOST_MEMBERSHIPS = 1000
+
+/** The new one is counted. */
+async function requireRoom(tx: Tx, user_id: string): Promise<void> {
+  const theirs = { rows: memberships, id: memberships.id, where: eq(memberships.user_id, user_id) }
+  if ((await countUpTo(tx, theirs, MOST_MEMBERSHIPS + 1)) <= MOST_MEMBERSHIPS) return
+  tooMany(`A user is a member of at most ${MOST_MEMBERSHIPS} organizations.`, MOST_MEMBERSHIPS)
 }
