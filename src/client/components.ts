@@ -95,6 +95,7 @@ export interface Components {
   Member: { user_id: string; email: string; name: string | null; role: "owner" | "admin" | "billing_admin" | "member"; mfa_enabled: boolean; joined_at: string; last_active_at: string | null }
   MembersAdded: { added: number; already: number; not_found: string[] }
   MembersRemoved: { removed: number; not_found: string[] }
+  Membership: { id: string; organization_id: string; environment_id: string; end_user_id: string; role: string; permissions: string[]; created_at: string; updated_at: string }
   Meta: { request_id: string; warnings?: Components["FieldWarning"][] }
   MfaChallenge: { mfa_required: true; mfa_challenge: { token: string; methods: ("totp" | "backup_code")[]; expires_at: string } }
   MfaEnrolment: { secret: string; otpauth_url: string; qr_code: string; backup_codes: string[] }
@@ -103,6 +104,8 @@ export interface Components {
   OpenApiDocument: Record<string, unknown>
   OpenIdConfiguration: { issuer: string; jwks_uri: string; id_token_signing_alg_values_supported: "ES256"[]; authorization_endpoint: string; response_types_supported: "id_token"[]; subject_types_supported: "public"[] }
   OpenWork: { by_state: ({ queue: string; state: "retrying" | "waiting" | "running" | "held"; reason: string | null; count: number; oldest_seconds: number; next_attempt_at: string | null; lease_until: string | null })[]; by_domain: ({ domain: string; waiting: number; running: number; paused_until: string | null; reason: string | null })[] }
+  Organization: { id: string; application_id: string; environment: "live" | "test"; name: string; slug: string; is_default: boolean; mfa_required: boolean; allowed_email_domains: string[]; metadata: Record<string, unknown>; member_count: number; created_at: string; updated_at: string; role?: string }
+  OrganizationMember: { id: string; organization_id: string; environment_id: string; end_user_id: string; role: string; permissions: string[]; created_at: string; updated_at: string; email: string | null; name: string | null }
   OtpSent: { sent: true; destination: string; expires_in: number; resend_after: number }
   OwnApplication: { id: string; name: string; slug: string; environment: "live" | "test" | null; key_type: "environment" | "legacy" }
   OwnFactors: { enabled: boolean; methods: ({ type: "totp" | "sms" | "email" | "passkey"; verified_at: string; hint: string | null })[]; backup_codes_left: number }

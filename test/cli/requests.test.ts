@@ -90,6 +90,8 @@ test("no address of any request holds the key, or any other flag that is not for
  */
 const without_command = `
 DELETE /session
+DELETE /v1/auth/organizations/{organization_id}
+DELETE /v1/auth/organizations/{organization_id}/members/{user_id}
 DELETE /v1/auth/sessions/{session_id}
 DELETE /v1/auth/users/me
 DELETE /v1/auth/users/{user_id}/mfa
@@ -129,6 +131,9 @@ GET /v1/auth/applications/{application_id}/jwks.json
 GET /v1/auth/config
 GET /v1/auth/email-otp/availability
 GET /v1/auth/mfa
+GET /v1/auth/organizations
+GET /v1/auth/organizations/{organization_id}
+GET /v1/auth/organizations/{organization_id}/members
 GET /v1/auth/password-requirements
 GET /v1/auth/phone/availability
 GET /v1/auth/sessions
@@ -141,6 +146,8 @@ GET /v1/subscriber-inbox
 GET /v1/subscriber-inbox/preferences
 GET /v1/subscriber-inbox/unread-count
 GET /v1/subscriber-inbox/{inbox_id}
+PATCH /v1/auth/organizations/{organization_id}
+PATCH /v1/auth/organizations/{organization_id}/members/{user_id}
 PATCH /v1/auth/users/me
 PATCH /v1/subscriber-inbox/{inbox_id}
 PATCH /v1/subscribers/{subscriber_id}/preferences
@@ -174,6 +181,9 @@ POST /v1/auth/mfa/recovery
 POST /v1/auth/mfa/step-up
 POST /v1/auth/mfa/verify
 POST /v1/auth/mfa/verify-enrollment
+POST /v1/auth/organizations
+POST /v1/auth/organizations/{organization_id}/leave
+POST /v1/auth/organizations/{organization_id}/members
 POST /v1/auth/phone/send
 POST /v1/auth/phone/verify
 POST /v1/auth/reset-password
@@ -181,6 +191,7 @@ POST /v1/auth/sessions/introspect
 POST /v1/auth/sessions/refresh
 POST /v1/auth/sessions/revoke
 POST /v1/auth/sessions/revoke-all
+POST /v1/auth/sessions/switch-organization
 POST /v1/auth/users/login
 POST /v1/auth/users/logout
 POST /v1/auth/users/register

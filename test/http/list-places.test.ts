@@ -63,7 +63,8 @@ function ask(path: string, query: string): Promise<Reply> {
     (path === "/v1/auth/sessions" && bearer(user_token))
   if (own) return service.anybody.get(`${place}?${query}`, own)
   const here = askerOf(path) === home.owner ? { "x-project-id": home.project_id } : {}
-  const only = path === "/v1/auth/users" ? `&application_id=${ids.application_id}` : ONLY[path]
+  const of_application = ["/v1/auth/users", "/v1/auth/organizations"].includes(path)
+  const only = of_application ? `&application_id=${ids.application_id}` : ONLY[path]
   return askerOf(path).get(`${place}?${query}${only ?? ""}`, here)
 }
 
@@ -119,6 +120,11 @@ async function more(owner: Person, at: number) {
   const added = { application_id: ids.application_id, email: `${at}@users.test` }
   const user = await post("/v1/auth/users", added)
   ids.user_id ??= user.body.data.id
+  const group = { application_id: ids.application_id, name: `Group ${at}` }
+  const organization = await post("/v1/auth/organizations", group)
+  ids.organization_id ??= organization.body.data.id
+  const member = { user_id: user.body.data.id }
+  await post(`/v1/auth/organizations/${ids.organization_id}/members`, member)
   const acting = await post(`/v1/auth/users/${ids.user_id}/impersonate`, { reason: "a test" })
   user_token = acting.body.data.access_token
   const match = { to: `${at}@in.example.test` }

@@ -37,6 +37,7 @@ const OWN_PROOFS = [
   "POST /v1/auth/mfa/step-up",
   "POST /v1/auth/mfa/disable",
   "POST /v1/auth/mfa/backup-codes",
+  "POST /v1/auth/sessions/switch-organization",
 ]
 
 /** What tells the name of the application, which is the same in both environments. */

@@ -127,6 +127,11 @@ export async function world(service: TestService, mark: string): Promise<World> 
   )
   const named = eq(applicationKeys.key, shop.keys.live)
   const [public_key] = await service.store.read.select().from(applicationKeys).where(named)
+  const group = { name: `${mark} group`, application_id: shop.id }
+  const organization = await owner.post("/v1/auth/organizations", group, here)
+  const organization_id = organization.body.data.id
+  const seat = { user_id: user.id, role: "owner" }
+  await owner.post(`/v1/auth/organizations/${organization_id}/members`, seat, here)
   const second = await owner.post("/v1/projects", { name: "Sibling" }, here)
   const sibling = { account_id, project_id: second.body.data.id }
 
@@ -166,6 +171,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
       provider: "ses",
       config_token: "no-such-token",
       application_id: shop.id,
+      organization_id,
       end_user_id: user.id,
       end_session_id: user.session_id,
       end_key_id: public_key?.id ?? "",

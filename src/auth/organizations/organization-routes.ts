@@ -3,9 +3,11 @@ import { Deleted, deleted, nameText } from "../../http/field-schemas"
 import { answerOnce } from "../../http/idempotency"
 import { listPage, pageQuery } from "../../http/page"
 import { type AnyRoute, type CallerKind, route } from "../../http/route"
+import { id } from "../../lib/record-fields"
 import type { AuthParts } from "../auth-parts"
 import { authRow, targetFields } from "../auth-rows"
 import { environmentOf } from "../environments"
+import { findOwned } from "../managed-users"
 import { findOrganization } from "./organization-access"
 import {
   NewOrganization,
@@ -23,7 +25,11 @@ const EVERYBODY: CallerKind[] = ["user", "key", "console"]
 
 const LONGEST_SEARCH = 200
 
-const organizationQuery = pageQuery({ ...targetFields, q: t.Optional(nameText(LONGEST_SEARCH)) })
+const organizationQuery = pageQuery({
+  ...targetFields,
+  user_id: t.Optional(id("Only those of this user, with their `role`. Users get their own ones.")),
+  q: t.Optional(nameText(LONGEST_SEARCH)),
+})
 
 /** Groups of the users of an environment. */
 export const organizationRoutes = (parts: AuthParts): AnyRoute[] => [
@@ -40,8 +46,15 @@ const allRoutes = ({ store, cursors }: AuthParts): AnyRoute[] => [
     query: organizationQuery,
     response: Organization,
     handle: async (call) => {
-      const environment = await environmentOf(store.read, call, call.query)
-      const found = organizations.list(store.read, call.caller, environment, call.query.q)
+      const { caller, query } = call
+      const { read } = store
+      const member =
+        caller.end_user || query.user_id === undefined
+          ? undefined
+          : await findOwned(read, caller, query.user_id)
+      const environment = member?.environment ?? (await environmentOf(read, call, query))
+      const user_id = caller.end_user?.id ?? query.user_id
+      const found = organizations.list(read, caller, environment, { user_id, q: query.q })
       return listPage(call, cursors, found)
     },
   }),

@@ -112,8 +112,12 @@ function readDomains(given: string[], problems: Problems): string[] {
 const MOST_PERMISSIONS = 50
 const LONGEST_WORD = 64
 
+/** Of a member. */
+export const roleField = () =>
+  t.String({ ...nameText(LONGEST_WORD), description: membership.role.description ?? "" })
+
 const member = {
-  role: t.String({ ...nameText(LONGEST_WORD), description: membership.role.description ?? "" }),
+  role: roleField(),
   permissions: t.Array(nameText(LONGEST_WORD), {
     maxItems: MOST_PERMISSIONS,
     description: "Texts of the app. Tokens show those of the active organization.",

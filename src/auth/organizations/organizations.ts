@@ -42,38 +42,47 @@ import { memberships, organizations } from "./tables"
 
 type OrganizationRecord = Static<typeof Organization>
 
-/** The organizations of an environment, newest first: those of the user, where the caller is one. `q` is a part of a name or slug. */
+interface OrganizationFilter {
+  /** Only those of this user, with their role. */
+  user_id?: string | undefined
+  /** A part of the name or the slug, in any case. */
+  q?: string | undefined
+}
+
+/** The organizations of an environment, newest first. */
 export function list(
   db: Reader,
   caller: Caller,
   environment: AuthEnvironment,
-  q: string | undefined,
+  { user_id, q }: OrganizationFilter,
 ): RowList<OrganizationRecord> {
-  const { end_user } = caller
-  const { id: environment_id, project_id } = environment
-  const own = and(
-    eq(organizations.project_id, project_id),
-    eq(organizations.environment_id, environment_id),
-  )
-  const { user_id, organization_id } = memberships
-  const along = end_user
-    ? { rows: memberships, id: organization_id, where: eq(user_id, end_user.id) }
-    : { rows: organizations, id: organizations.id, where: own }
-  const search_key = sql`${organizations.search_key} LIKE ${partOf(q ?? "")} ESCAPE '\\'`
-  const filter = q === undefined ? undefined : search_key
+  const { id, project_id } = environment
+  const along =
+    user_id === undefined
+      ? { rows: organizations, id: organizations.id, where: ofEnvironment(environment) }
+      : {
+          rows: memberships,
+          id: memberships.organization_id,
+          where: eq(memberships.user_id, user_id),
+        }
+  const filter =
+    q === undefined ? undefined : sql`${organizations.search_key} LIKE ${partOf(q)} ESCAPE '\\'`
   const wanted = { owner: project_id, table: organizations, along, filter }
   const rows = boundedList<OrganizationRow>(db, wanted)
-  const is_counted = !end_user && q === undefined
+  const is_counted = user_id === undefined && q === undefined
   return {
     ...rows,
-    ...(is_counted && { total: () => total(db, project_id, organizationsIn(environment_id)) }),
+    ...(is_counted && { total: () => total(db, project_id, organizationsIn(id)) }),
     find: (id) => findOrganization(db, caller, id, "member"),
     async list(window) {
       const found = await rows.list(window)
-      return { ...found, rows: await shownAll(db, environment, found.rows, end_user?.id) }
+      return { ...found, rows: await shownAll(db, environment, found.rows, user_id) }
     },
   }
 }
+
+const ofEnvironment = ({ id, project_id }: AuthEnvironment) =>
+  and(eq(organizations.project_id, project_id), eq(organizations.environment_id, id))
 
 /** The record of the contract, with the role of the user where the caller is one. */
 export async function shown(
@@ -167,12 +176,11 @@ async function requireFreeSlug(db: Reader, environment: AuthEnvironment, slug: s
   fail("conflict", text, { reason: "slug_taken" })
 }
 
-async function withSlug(db: Reader, { id, project_id }: AuthEnvironment, slug: string) {
-  const own = and(eq(organizations.project_id, project_id), eq(organizations.environment_id, id))
+async function withSlug(db: Reader, environment: AuthEnvironment, slug: string) {
   const [row] = await db
     .select({ id: organizations.id })
     .from(organizations)
-    .where(and(own, eq(organizations.slug, slug)))
+    .where(and(ofEnvironment(environment), eq(organizations.slug, slug)))
   return row
 }
 
