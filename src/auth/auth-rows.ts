@@ -2,7 +2,9 @@ import { Type as t } from "@sinclair/typebox"
 import { type Call, type CallerKind, type Method, SHORT_BYTES } from "../http/route"
 import { confinedTo } from "../identity/caller"
 import { id } from "../lib/record-fields"
+import type { Reader } from "../store/store"
 import { noApplication } from "./applications"
+import { environmentOf } from "./environments"
 import { ENVIRONMENT_NAMES } from "./tables"
 
 /**
@@ -41,4 +43,11 @@ type OfApplication = Call<unknown, unknown, { application_id: string }>
 export function idIn({ caller, params: { application_id } }: OfApplication): string {
   const own = confinedTo(caller)
   return own === undefined || own === application_id ? application_id : noApplication()
+}
+
+/** An environment of that application. Throws 404, also where a public key that came along is of another one. */
+export async function environmentIn(db: Reader, call: OfApplication, environment?: string) {
+  const application_id = idIn(call)
+  const found = await environmentOf(db, call, { application_id, environment })
+  return found.application.id === application_id ? found : noApplication()
 }

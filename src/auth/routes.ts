@@ -16,6 +16,7 @@ import { ownUserRoutes } from "./own-user-routes"
 import { passwordRoutes } from "./password-routes"
 import { publicRoutes } from "./public-routes"
 import { gamingProviderRoutes } from "./social/gaming-provider-routes"
+import { oauthProviderRoutes } from "./social/oauth-provider-routes"
 import { userSessionRoutes } from "./user-session-routes"
 
 /** End users of applications: a line for each part of the area. */
@@ -23,6 +24,7 @@ export const authRoutes = (parts: AuthParts): AnyRoute[] => [
   ...applicationRoutes(parts),
   ...environmentRoutes(parts),
   ...gamingProviderRoutes(parts),
+  ...oauthProviderRoutes(parts),
   ...publicRoutes(parts),
   ...emailTemplateRoutes(),
   ...magicLinkRoutes(parts),

@@ -92,6 +92,7 @@ const without_command = `
 DELETE /session
 DELETE /v1/auth/organizations/{organization_id}
 DELETE /v1/auth/organizations/{organization_id}/members/{user_id}
+DELETE /v1/auth/applications/{application_id}/oauth-providers/{provider}
 DELETE /v1/auth/sessions/{session_id}
 DELETE /v1/auth/users/me
 DELETE /v1/auth/users/{user_id}/mfa
@@ -128,6 +129,7 @@ GET /v1/admin/doctor
 GET /v1/auth/applications/self
 GET /v1/auth/applications/{application_id}/.well-known/openid-configuration
 GET /v1/auth/applications/{application_id}/jwks.json
+GET /v1/auth/applications/{application_id}/oauth-providers
 GET /v1/auth/config
 GET /v1/auth/email-otp/availability
 GET /v1/auth/mfa
@@ -213,6 +215,7 @@ POST /v1/subscriber-inbox/read-all
 POST /v1/subscriber-inbox/seen-all
 POST /v1/subscriber-inbox/ticket
 POST /v1/subscriber-inbox/{inbox_id}/actions/{action_key}
+PUT /v1/auth/applications/{application_id}/oauth-providers/{provider}
 PUT /v1/subscriber-inbox/preferences
 PUT /v1/templates/{template_id}
 PUT /v1/webhooks/{webhook_id}

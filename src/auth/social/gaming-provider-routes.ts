@@ -2,8 +2,8 @@ import { Type as t } from "@sinclair/typebox"
 import { Deleted, deleted } from "../../http/field-schemas"
 import { type AnyRoute, type CallerKind, route } from "../../http/route"
 import type { AuthParts } from "../auth-parts"
-import { authRow, idIn, targetFields } from "../auth-rows"
-import { environmentOf, findEnvironment } from "../environments"
+import { authRow, environmentIn, idIn, targetFields } from "../auth-rows"
+import { findEnvironment } from "../environments"
 import { ENVIRONMENT_NAMES } from "../tables"
 import * as gamingProviders from "./gaming-providers"
 import { GAMING_PROVIDERS } from "./tables"
@@ -42,8 +42,7 @@ export const gamingProviderRoutes = ({ store, secrets }: AuthParts): AnyRoute[] 
     handle: async (call) => {
       const { caller, body, params } = call
       gamingProviders.requireFields(params.provider, body)
-      const asked = { application_id: idIn(call), environment: body.environment }
-      const environment = await environmentOf(store.read, call, asked)
+      const environment = await environmentIn(store.read, call, body.environment)
       const place = { environment, provider: params.provider }
       const row = await store.tx((tx) => gamingProviders.put(tx, secrets, caller, place, body))
       return { data: gamingProviders.toResponse(secrets, environment, row) }
@@ -57,8 +56,7 @@ export const gamingProviderRoutes = ({ store, secrets }: AuthParts): AnyRoute[] 
     query: t.Object({ environment: targetFields.environment }),
     response: Deleted,
     handle: async (call) => {
-      const asked = { application_id: idIn(call), environment: call.query.environment }
-      const environment = await environmentOf(store.read, call, asked)
+      const environment = await environmentIn(store.read, call, call.query.environment)
       const place = { environment, provider: call.params.provider }
       return deleted(await store.tx((tx) => gamingProviders.remove(tx, call.caller, place)))
     },
