@@ -7,6 +7,7 @@ import * as endUsers from "./end-users"
 import type { AuthEnvironment } from "./environments"
 import type { SignInAnswer } from "./schemas"
 import { completeSignIn, createUser, type UserClient } from "./sign-in"
+import { dropUnproven } from "./social/identities"
 import { emitUser } from "./user-events"
 
 export type NewProfile = Pick<endUsers.NewEndUser, "name" | "metadata">
@@ -29,7 +30,7 @@ export const isKnown = (user: endUsers.EndUserRow | undefined): user is endUsers
  * it has nobody that may sign in. Throws as `completeSignIn`.
  *
  * A stranger may have made a user of this address with a password of their own. So the first proof of any address takes
- * the password and every session away.
+ * the password, the accounts of providers and every session away.
  */
 export async function signInByAddress(
   tx: Tx,
@@ -45,7 +46,9 @@ export async function signInByAddress(
   const user = made ?? (await endUsers.findForUpdate(tx, found.project_id, found.id))
   const was_verified = user[way.verified]
   const is_first_proof = !made && !user.email_verified && !user.phone_verified
-  const unproven = is_first_proof ? { password_hash: null } : {}
+  const unproven = is_first_proof
+    ? { password_hash: null, identities: await dropUnproven(tx, user) }
+    : {}
   const change = { [way.verified]: true, ...unproven }
   const proven = was_verified ? user : await endUsers.setUser(tx, user, change)
   if (is_first_proof) await endSessions(tx, environment, user, { reason: "first_proof" })

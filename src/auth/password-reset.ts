@@ -6,7 +6,7 @@ import { openLink, takeLink } from "../sign-in/links"
 import type { Reader } from "../store/store"
 import type { AuthParts } from "./auth-parts"
 import { endSessions } from "./end-sessions"
-import { byEmail, type EndUserRow, emailKeyOf, findForUpdate } from "./end-users"
+import { byEmail, type EndUserRow, emailKeyOf, findForUpdate, setUser } from "./end-users"
 import { type AuthEnvironment, environmentById } from "./environments"
 import { countForgot } from "./guesses"
 import { expiredLink, linksAmong, prepareLink } from "./mailed-links"
@@ -17,6 +17,7 @@ import { requireOwnPassword } from "./proof"
 import { requireRedirect } from "./redirects"
 import { SUCCESS } from "./schemas"
 import type { UserClient } from "./sign-in"
+import { dropUnproven } from "./social/identities"
 import { userLinks } from "./tables"
 import { emitUser } from "./user-events"
 
@@ -115,7 +116,8 @@ export async function resetPassword(
     if (!(await takeLink(tx, userLinks, token, resetsOf(environment)))) expiredLink()
     const user = await findForUpdate(tx, environment.project_id, owner.id)
     if (user.status !== "active" || user.email_key !== owner.email_key) expiredLink()
-    await setPassword(tx, environment, user, password_hash)
+    const identities = user.email_verified ? user.identities : await dropUnproven(tx, user)
+    await setPassword(tx, environment, await setUser(tx, user, { identities }), password_hash)
     const facts = { ip_address: client.ip, reason: "password_reset" }
     await emitUser(tx, environment, user, "user.password_changed", facts)
     await endSessions(tx, environment, user, facts)

@@ -6,6 +6,7 @@ import type { AuthParts } from "./auth-parts"
 import { authRow } from "./auth-rows"
 import { ENVIRONMENT_DEFAULTS, METHODS, type PasswordPolicy } from "./environment-settings"
 import { environmentNamed, environmentOf, noEnvironment } from "./environments"
+import { offeredProviders } from "./social/oauth-sign-in"
 
 const Jwks = t.Object(
   {
@@ -135,12 +136,14 @@ const configRoutes = ({ store }: AuthParts): AnyRoute[] => [
       "The ways in that are on, the rules for passwords, and how pages look. Without a name or a logo of the project, `branding` has those of the application.",
     response: AuthConfig,
     handle: async (call) => {
-      const { application, settings } = await environmentOf(store.read, call)
+      const environment = await environmentOf(store.read, call)
+      const { application, settings } = environment
+      const offered = await offeredProviders(store.read, environment)
       const { branding } = call.caller.project_settings
       return {
         data: {
           methods: settings.methods,
-          oauth_providers: [],
+          oauth_providers: offered.map(({ provider }) => provider),
           password_requirements: requirementsOf(settings.password_policy),
           mfa_policy: settings.mfa.policy,
           branding: {

@@ -16,7 +16,9 @@ import { ownUserRoutes } from "./own-user-routes"
 import { passwordRoutes } from "./password-routes"
 import { publicRoutes } from "./public-routes"
 import { gamingProviderRoutes } from "./social/gaming-provider-routes"
+import { identityRoutes } from "./social/identity-routes"
 import { oauthProviderRoutes } from "./social/oauth-provider-routes"
+import { oauthRoutes } from "./social/oauth-routes"
 import { userSessionRoutes } from "./user-session-routes"
 
 /** End users of applications: a line for each part of the area. */
@@ -39,4 +41,6 @@ export const authRoutes = (parts: AuthParts): AnyRoute[] => [
   ...ownAccountRoutes(parts),
   ...organizationRoutes(parts),
   ...memberRoutes(parts),
+  ...oauthRoutes(parts),
+  ...identityRoutes(parts),
 ]

@@ -4,8 +4,7 @@ import type { Reader } from "../store/store"
 import type { EndUserRow } from "./end-users"
 import type { AuthEnvironment } from "./environments"
 import { userPasskeys } from "./factors/tables"
-import { GAMING_PROVIDERS } from "./social/tables"
-import type { UserIdentity } from "./tables"
+import { isOfGame } from "./social/identities"
 
 /** How a user can get into their account now. */
 export interface WayIn {
@@ -28,6 +27,7 @@ export async function waysIn(
     ["device", methods.anonymous && user.anonymous_device_id !== null],
   ]
   const passkeys = methods.passkey ? await passkeysOf(db, user) : []
+  // No switch of the environment turns the platforms of games off, but for their own configuration.
   const identities = user.identities.filter((one) => methods.oauth || isOfGame(one))
   return [
     ...own.flatMap(([kind, is_open]) => (is_open ? [{ kind, id: null }] : [])),
@@ -56,6 +56,3 @@ const passkeysOf = (db: Reader, { project_id, id }: EndUserRow) => {
   const own = and(eq(userPasskeys.project_id, project_id), eq(userPasskeys.user_id, id))
   return db.select({ id: userPasskeys.id }).from(userPasskeys).where(own)
 }
-
-/** No switch of the environment turns the platforms of games off, but for their own configuration. */
-const isOfGame = ({ provider }: UserIdentity) => GAMING_PROVIDERS.some((name) => name === provider)

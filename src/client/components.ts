@@ -101,7 +101,11 @@ export interface Components {
   MfaEnrolment: { secret: string; otpauth_url: string; qr_code: string; backup_codes: string[] }
   NamedAddress: { email: string; name: string | null }
   NewApplication: { id: string; account_id: string; project_id: string; name: string; slug: string; type: "web" | "native" | "game"; logo_url: string | null; public_key: string | null; public_keys: { live: string | null; test: string | null }; legacy_public_key: string | null; session_duration_minutes: number; refresh_token_duration_days: number; allowed_origins: string[]; redirect_urls: string[]; environments: ({ name: "live" | "test"; status: "active"; users: number })[]; created_at: string; updated_at: string; secret_key: string }
+  OAuthAuthorization: { authorization_url: string; state: string }
   OAuthConfig: { provider: string; environment: "live" | "test"; client_id: string; client_secret: string | null; scopes: string[]; enabled: boolean; issuer: string | null; callback_url: string; updated_at: string }
+  OAuthFactorAwaited: { mfa_required: true; mfa_challenge: { token: string; methods: ("totp" | "sms" | "email" | "backup_code" | "passkey")[]; expires_at: string }; provider_tokens: { access_token: string; expires_in: number | null; scope: string | null } }
+  OAuthProviderName: { provider: string; name: string }
+  OAuthResult: { user: Components["User"]; tokens: { access_token: string; refresh_token: string; token_type: "Bearer"; expires_in: number } | null; session: { id: string; created_at: string; expires_at: string } | null; organization: { id: string; name: string; role: string }; is_new: boolean; provider_tokens: { access_token: string; expires_in: number | null; scope: string | null } }
   OpenApiDocument: Record<string, unknown>
   OpenIdConfiguration: { issuer: string; jwks_uri: string; id_token_signing_alg_values_supported: "ES256"[]; authorization_endpoint: string; response_types_supported: "id_token"[]; subject_types_supported: "public"[] }
   OpenWork: { by_state: ({ queue: string; state: "retrying" | "waiting" | "running" | "held"; reason: string | null; count: number; oldest_seconds: number; next_attempt_at: string | null; lease_until: string | null })[]; by_domain: ({ domain: string; waiting: number; running: number; paused_until: string | null; reason: string | null })[] }

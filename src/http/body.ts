@@ -102,6 +102,10 @@ const JSON_TYPE = /^application\/json\s*(;|$)/i
 const FORM_TYPE = /^(?:application\/x-www-form-urlencoded|multipart\/form-data)?\s*(;|$)/i
 const MULTIPART = /^multipart\//i
 
+/** Whether the body says that it is the form of a page. */
+export const isForm = ({ headers }: Request): boolean =>
+  /^application\/x-www-form-urlencoded\s*(;|$)/i.test(headers.get("content-type") ?? "")
+
 function requireType({ headers }: Request, type: RegExp, message: string) {
   if (!type.test(headers.get("content-type") ?? "")) throw unreadable("content_type", message)
 }

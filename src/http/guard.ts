@@ -170,7 +170,7 @@ export class Guard {
     const { ip, request } = asking
     const { applications } = this.#verifiers
     const secret = request.headers.get("x-application-secret")
-    const public_key = request.headers.get("x-application-key")
+    const public_key = publicKeyOf(asking)
     const credential = credentialOf(asking)
     if (secret !== null && credential !== undefined) return refuse()
     const named = public_key === null ? undefined : await applications.identifyKey(public_key, ip)
@@ -333,8 +333,17 @@ function credentialOf({ route, request }: Admission): string | undefined {
   return bearer
 }
 
-/** The account or the project in the query, where the route has such a parameter. */
-const asked = ({ route, request }: Admission, name: "account_id" | "project_id") =>
+/** A link has no headers, so a route may take the key in its query. Two that differ are none. */
+function publicKeyOf(asking: Admission): string | null {
+  const sent = asking.request.headers.get("x-application-key")
+  const named = asked(asking, "application_key")
+  return sent !== null && named && sent !== named ? refuse() : (sent ?? named ?? null)
+}
+
+type Asked = "account_id" | "project_id" | "application_key"
+
+/** What stands in the query, where the route has such a parameter. */
+const asked = ({ route, request }: Admission, name: Asked) =>
   route.query?.properties[name] ? new URL(request.url).searchParams.get(name) : undefined
 
 function refuseAddress({ ip_addresses, ip }: Caller) {

@@ -12,6 +12,7 @@ import type { Meter } from "../tenancy/usage"
 import {
   bodyOf,
   DEFAULT_LIMIT_BYTES,
+  isForm,
   type RequestBody,
   readBytes,
   readForm,
@@ -262,7 +263,8 @@ class RequestHandler {
     const { workers } = this.#options
     const reservation = this.#bodies.enter(state.caller?.project_id || state.ip)
     try {
-      const read = route.takes_bytes ? readBytes : route.page ? readForm : readJson
+      const takes_form = route.page || (route.takes_form && isForm(request))
+      const read = route.takes_bytes ? readBytes : takes_form ? readForm : readJson
       const reading = {
         limit_bytes,
         reservation,

@@ -102,6 +102,8 @@ interface Route<
   per_minute?: number
   /** The path parameter with the id of a user or key. That caller needs no role or scope for itself. */
   self?: string
+  /** Its body may also be a form, which browsers post from a page of another server. */
+  takes_form?: true
   /** Its body may be of any type: the handler gets the bytes. */
   takes_bytes?: true
   /** Also answers of an account, or of a project, that is being deleted. */

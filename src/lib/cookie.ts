@@ -6,11 +6,13 @@ export interface HostCookie {
   value: string
   /** Seconds until the browser forgets it; 0 forgets it at once. */
   max_age: number
+  /** With which requests of other sites it is sent: none without it, those that open a page, or all. */
+  same_site?: "Strict" | "Lax" | "None"
 }
 
-/** The value of `Set-Cookie`: no script reads the cookie, and no other site causes it to be sent. */
-export const setCookie = ({ name, value, max_age }: HostCookie): string =>
-  `${name}=${value}; Path=/; Max-Age=${max_age}; HttpOnly; Secure; SameSite=Strict`
+/** The value of `Set-Cookie`: no script reads the cookie. */
+export const setCookie = ({ name, value, max_age, same_site = "Strict" }: HostCookie): string =>
+  `${name}=${value}; Path=/; Max-Age=${max_age}; HttpOnly; Secure; SameSite=${same_site}`
 
 /**
  * The value of a cookie in the header `Cookie`; undefined where there is none, and where two of the name

@@ -90,9 +90,10 @@ test("no address of any request holds the key, or any other flag that is not for
  */
 const without_command = `
 DELETE /session
+DELETE /v1/auth/applications/{application_id}/oauth-providers/{provider}
+DELETE /v1/auth/identities/{identity_id}
 DELETE /v1/auth/organizations/{organization_id}
 DELETE /v1/auth/organizations/{organization_id}/members/{user_id}
-DELETE /v1/auth/applications/{application_id}/oauth-providers/{provider}
 DELETE /v1/auth/sessions/{session_id}
 DELETE /v1/auth/users/me
 DELETE /v1/auth/users/{user_id}/mfa
@@ -132,7 +133,11 @@ GET /v1/auth/applications/{application_id}/jwks.json
 GET /v1/auth/applications/{application_id}/oauth-providers
 GET /v1/auth/config
 GET /v1/auth/email-otp/availability
+GET /v1/auth/identities
 GET /v1/auth/mfa
+GET /v1/auth/oauth/providers
+GET /v1/auth/oauth/{provider}/authorize
+GET /v1/auth/oauth/{provider}/callback
 GET /v1/auth/organizations
 GET /v1/auth/organizations/{organization_id}
 GET /v1/auth/organizations/{organization_id}/members
@@ -183,6 +188,9 @@ POST /v1/auth/mfa/recovery
 POST /v1/auth/mfa/step-up
 POST /v1/auth/mfa/verify
 POST /v1/auth/mfa/verify-enrollment
+POST /v1/auth/oauth/{provider}/callback
+POST /v1/auth/oauth/{provider}/id-token
+POST /v1/auth/oauth/{provider}/link
 POST /v1/auth/organizations
 POST /v1/auth/organizations/{organization_id}/leave
 POST /v1/auth/organizations/{organization_id}/members

@@ -38,6 +38,8 @@ const OWN_PROOFS = [
   "POST /v1/auth/mfa/disable",
   "POST /v1/auth/mfa/backup-codes",
   "POST /v1/auth/sessions/switch-organization",
+  "DELETE /v1/auth/identities/{identity_id}",
+  "POST /v1/auth/oauth/{provider}/link",
 ]
 
 /** What tells the name of the application, which is the same in both environments. */

@@ -1,4 +1,6 @@
 import { eq } from "drizzle-orm"
+import { findForUpdate } from "../../src/auth/end-users"
+import { addIdentity } from "../../src/auth/social/identities"
 import { applicationKeys, users } from "../../src/auth/tables"
 import { newId } from "../../src/core/ids"
 import { isoFrom, millis, now, secondsFromNow } from "../../src/core/time"
@@ -125,6 +127,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
   await service.store.tx((tx) =>
     tx.update(users).set({ subscriber_id }).where(eq(users.id, user.id)),
   )
+  const identity_id = await identityOf(service, shop, user.id, mark)
   const named = eq(applicationKeys.key, shop.keys.live)
   const [public_key] = await service.store.read.select().from(applicationKeys).where(named)
   const group = { name: `${mark} group`, application_id: shop.id }
@@ -175,6 +178,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
       end_user_id: user.id,
       end_session_id: user.session_id,
       end_key_id: public_key?.id ?? "",
+      identity_id,
     },
     keys: {
       whole: whole.key,
@@ -200,6 +204,21 @@ export async function world(service: TestService, mark: string): Promise<World> 
       return (await key({ scopes: others })).key
     },
   }
+}
+
+/** An account elsewhere of a user. */
+async function identityOf(
+  { store }: TestService,
+  shop: TestApplication,
+  user_id: string,
+  mark: string,
+): Promise<string> {
+  const environment = await shop.environment()
+  const account = { provider: "google", provider_user_id: mark, email: `${mark}@elsewhere.test` }
+  const user = await store.tx(async (tx) =>
+    addIdentity(tx, environment, await findForUpdate(tx, shop.project_id, user_id), account),
+  )
+  return user?.identities[0]?.id ?? ""
 }
 
 async function colleague({ owner, join, project_id, account_id }: Team, role: ProjectRole) {

@@ -293,6 +293,7 @@ describe("the list of sealed columns", () => {
     "src/auth/environment-changes.ts",
     "src/auth/factors/enrolment.ts",
     "src/auth/social/gaming-providers.ts",
+    "src/auth/social/oauth-flows.ts",
     "src/auth/social/oauth-providers.ts",
     "src/domains/keys.ts",
     "src/http/idempotency.ts",

@@ -4,7 +4,8 @@ import { now } from "../../core/time"
 import type { Reader, Tx } from "../../store/store"
 import { type EndUserRow, setUser } from "../end-users"
 import type { AuthEnvironment } from "../environments"
-import { userIdentities } from "./tables"
+import type { UserIdentity } from "../tables"
+import { GAMING_PROVIDERS, userIdentities } from "./tables"
 
 /** An account elsewhere, as its service names it. */
 export interface ForeignAccount {
@@ -49,6 +50,18 @@ export async function addIdentity(
   return setUser(tx, user, { identities: [...user.identities, identity] })
 }
 
+/**
+ * Takes the accounts of providers from a user that a stranger may have made with an address of somebody else: its
+ * owner is here now. Resolves with the accounts of games, which stay; the caller stores them.
+ */
+export async function dropUnproven(tx: Tx, user: EndUserRow): Promise<UserIdentity[]> {
+  const [kept, gone] = [user.identities.filter(isOfGame), user.identities.filter(isOfProvider)]
+  for (const { id } of gone) await deleteRow(tx, user, id)
+  return kept
+}
+
+const isOfProvider = (one: UserIdentity) => !isOfGame(one)
+
 /** Takes an account from a user, whose row the caller holds. Undefined where they have no such one. */
 export async function removeIdentity(
   tx: Tx,
@@ -57,7 +70,14 @@ export async function removeIdentity(
 ): Promise<EndUserRow | undefined> {
   const identities = user.identities.filter((own) => own.id !== id)
   if (identities.length === user.identities.length) return undefined
-  const own = and(eq(userIdentities.project_id, user.project_id), eq(userIdentities.id, id))
-  await tx.delete(userIdentities).where(own)
+  await deleteRow(tx, user, id)
   return setUser(tx, user, { identities })
 }
+
+const deleteRow = (tx: Tx, { project_id }: EndUserRow, id: string) =>
+  tx
+    .delete(userIdentities)
+    .where(and(eq(userIdentities.project_id, project_id), eq(userIdentities.id, id)))
+
+export const isOfGame = ({ provider }: Pick<UserIdentity, "provider">): boolean =>
+  GAMING_PROVIDERS.some((name) => name === provider)
