@@ -1,18 +1,15 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { LOCAL } from "../../src/audit-log/audit-log"
 import { insertUser } from "../../src/auth/end-users"
 import { ENVIRONMENT_DEFAULTS, type EnvironmentSettings } from "../../src/auth/environment-settings"
-import { PROVIDERS } from "../../src/channels"
 import { messages } from "../../src/messages/tables"
-import * as configs from "../../src/providers/configs"
 import { newApplication, signedUp } from "../harness/application"
 import { refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
-import { deliverTexts } from "../harness/delivery"
 import { anEndUser } from "../harness/mailed-links"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
+import { setTexts, whileSending } from "./text-sending"
 import { toldOf } from "./told-of"
 
 const clock = movableClock()
@@ -23,19 +20,6 @@ const NUMBER = "+436601234567"
 const FIXED = "424242"
 const methods = { ...ENVIRONMENT_DEFAULTS.methods, phone_otp: true }
 const test_identifiers = [{ phone_number: NUMBER, code: FIXED }]
-
-const configure = ({ account_id, project_id }: TestProject, allowed_countries: string[]) =>
-  store.tx((tx) =>
-    configs.set(
-      tx,
-      { account_id, project_id },
-      {
-        ...{ kind: "sms_provider", name: "texts", priority: 100, provider: "log" },
-        ...{ settings: { allowed_countries }, credentials: {} },
-      },
-      { secrets: service.parts.secrets, table: PROVIDERS, by: LOCAL },
-    ),
-  )
 
 async function shop(settings: Partial<EnvironmentSettings> = {}) {
   const project = await service.project()
@@ -52,28 +36,15 @@ async function shop(settings: Partial<EnvironmentSettings> = {}) {
   }
 }
 
-/** Texts leave while the answer of `asked` is awaited. */
-async function whileSending<Answer>(
-  asked: Promise<Answer>,
-  meaning: "sent" | "refused" = "sent",
-): Promise<Answer> {
-  let answered = false
-  const over = asked.finally(() => {
-    answered = true
-  })
-  await deliverTexts(service, meaning, async () => answered)
-  return over
-}
-
 const textsOf = ({ project_id }: TestProject) =>
   store.read.select().from(messages).where(eq(messages.project_id, project_id))
 
 describe("a code by text", () => {
   test("is sent while the answer waits for its first attempt", async () => {
     const { project, app, send, user } = await shop()
-    await configure(project, [])
+    await setTexts(service, project, [])
     await user()
-    const answer = await whileSending(send({ phone: NUMBER }))
+    const answer = await whileSending(service, send({ phone: NUMBER }))
     expect(answer.body.data).toEqual({
       ...{ sent: true, destination: "+43•••67", expires_in: 600, resend_after: 30 },
     })
@@ -88,9 +59,9 @@ describe("a code by text", () => {
   test("is refused where the provider refuses it, unless that would tell who has an account", async () => {
     for (const hide_account_existence of [false, true]) {
       const { project, send, user } = await shop({ hide_account_existence })
-      await configure(project, [])
+      await setTexts(service, project, [])
       await user()
-      const answer = await whileSending(send(), "refused")
+      const answer = await whileSending(service, send(), "refused")
       const wanted = hide_account_existence ? [200, undefined] : [400, "sms_send_failed"]
       expect(refusal(answer)).toEqual(wanted)
     }
@@ -123,7 +94,7 @@ describe("a code by text", () => {
       await insertUser(tx, await application.environment("test"), { phone_number: NUMBER })
     })
     const sent = application.app("test").post("/v1/auth/phone/send", { phone_number: NUMBER })
-    expect((await whileSending(sent)).status).toBe(200)
+    expect((await whileSending(service, sent)).status).toBe(200)
     expect(await textsOf(project)).toMatchObject([{ sandbox: true }])
   })
 
@@ -133,7 +104,7 @@ describe("a code by text", () => {
     ["+4917612345678", 422, "validation_error"],
   ])("to %s is refused", async (phone_number, status, code) => {
     const { project, send } = await shop()
-    await configure(project, ["+43"])
+    await setTexts(service, project, ["+43"])
     const answer = await send({ phone_number })
     expect(refusal(answer)).toEqual([status, code])
     if (code !== "validation_error") return

@@ -62,7 +62,7 @@ const enrolmentRoutes = (parts: AuthParts): AnyRoute[] => [
     ...ownRow("POST", `${MFA}/enroll`, USER_OR_KEY),
     summary: "Begin with a second factor",
     description:
-      "It is on once its first code is verified, within 15 minutes. Then its `backup_codes` are valid, and those before them are not. Who has a factor proves it in this session first.",
+      "It is on once its first code is verified, within 15 minutes. Then its `backup_codes` are valid, and those before them are not. A user with a factor proves it in this session first.",
     body: t.Object({
       method: method(),
       phone_number: t.Optional(
@@ -98,7 +98,8 @@ const enrolmentRoutes = (parts: AuthParts): AnyRoute[] => [
   route({
     ...ownRow("POST", `${MFA}/verify-enrollment`, USER_OR_KEY),
     summary: "Turn a second factor on with its first code",
-    description: "Without `method` the newest enrolment counts. The user's session has the factor.",
+    description:
+      "Without `method` the code is for the newest enrolment. The user's session has the factor.",
     body: t.Object({ code: codeField(), method: method(), user_id: user_id() }),
     example: { code: "492039" },
     response: FactorOn,
@@ -191,7 +192,8 @@ const resetRoute = (parts: AuthParts) =>
   route({
     ...authRow("DELETE", "/v1/auth/users/{user_id}/mfa", ["key", "console"], "auth:write"),
     summary: "Remove the second factors of a user",
-    description: "For a user who lost theirs. Passkeys are removed too, and their sessions end.",
+    description:
+      "For a user that lost a phone or an app. Passkeys are removed too, and their sessions end.",
     response: UserRecord,
     errors: ["user_not_found", "mfa_not_enabled"],
     handle: async ({ caller, params }) => ({

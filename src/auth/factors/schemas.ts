@@ -22,7 +22,7 @@ export const OwnFactors = t.Object(
 
 const TotpEnrolment = t.Object({
   method: t.Literal("totp"),
-  secret: text("JBSWY3DPEHPK3PXP", "In base32, for people who cannot scan the picture."),
+  secret: text("JBSWY3DPEHPK3PXP", "In base32, for people that cannot scan the picture."),
   otpauth_url: text("otpauth://totp/Shop:ann%40example.com?secret=JBSWY3DPEHPK3PXP&issuer=Shop"),
   qr_code: text("data:image/svg+xml;base64,PHN2ZyB4bWxucz0…"),
 })

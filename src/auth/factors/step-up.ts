@@ -40,7 +40,7 @@ export async function requireStepUp(
 }
 
 /**
- * Who has a second factor adds another one only in a session that proved one: else a session without it could go
+ * A user with a second factor adds another one only in a session that proved one: else a session without it could get
  * around it. Throws 403 `mfa_required`.
  */
 export async function requireProvenSession(

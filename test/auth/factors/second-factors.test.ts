@@ -1,7 +1,10 @@
 import { describe, expect, test } from "bun:test"
+import PostalMime from "postal-mime"
 import { refusal } from "../../harness/client"
 import { movableClock } from "../../harness/clock"
+import { deliverAll, deliverTexts } from "../../harness/delivery"
 import { sharedService } from "../../harness/shared-service"
+import { setTexts, whileSending } from "../text-sending"
 import { appCode, enrolApp, factorShop } from "./factor-shop"
 
 const clock = movableClock()
@@ -80,5 +83,127 @@ describe("an authenticator app", () => {
     const second = await challenge(id)
     const replayed = await mfa("verify", { ...second, totp_code })
     expect(refusal(replayed)).toEqual([401, "invalid_totp"])
+  })
+})
+
+describe("backup codes", () => {
+  test("each open the door once, by verify and by recovery", async () => {
+    const { withApp, challenge, mfa } = await factorShop(service)
+    const { id, backup_codes, person } = await withApp()
+    const [one, two] = backup_codes
+    const { challenge_token } = await challenge(id)
+    const entered = await mfa("verify", { challenge_token, backup_code: one?.toUpperCase() })
+    expect(entered.status).toBe(200)
+    const next = await challenge(id)
+    const again = await mfa("verify", { ...next, backup_code: one })
+    expect(refusal(again)).toEqual([401, "invalid_backup_code"])
+    const recovery = await mfa("recovery", { ...next, backup_code: one })
+    expect(refusal(recovery)).toEqual([422, "invalid_recovery_code"])
+    const recovered = await mfa("recovery", { ...next, backup_code: two })
+    expect(recovered.body.data).toMatchObject({ user: { id }, backup_codes_left: 8 })
+    const shown = await person.get("/v1/auth/mfa")
+    expect(shown.body.data.backup_codes_left).toBe(8)
+  })
+
+  test("are made anew with a code, and those before them die", async () => {
+    const { withApp, challenge, mfa } = await factorShop(service)
+    const { id, secret, backup_codes, person } = await withApp()
+    const renew = (body: object) => person.post("/v1/auth/mfa/backup-codes", body)
+    expect(refusal(await renew({}))).toEqual([401, "invalid_verification"])
+    expect(refusal(await renew({ totp_code: "000000" }))).toEqual([401, "invalid_verification"])
+    nextStep()
+    const fresh = await renew({ totp_code: await appCode(secret) })
+    const { challenge_token } = await challenge(id)
+    const [old] = backup_codes
+    const refused = await mfa("verify", { challenge_token, backup_code: old })
+    expect(refusal(refused)).toEqual([401, "invalid_backup_code"])
+    const [code] = fresh.body.data.backup_codes
+    expect((await mfa("verify", { challenge_token, backup_code: code })).status).toBe(200)
+  })
+
+  test("of a later method take the place of the first ones, once it is verified", async () => {
+    const { withApp, challenge, mfa } = await factorShop(service)
+    const { id, person, backup_codes } = await withApp({ email: EMAIL, email_verified: true })
+    const begun = await person.post("/v1/auth/mfa/enroll", { method: "email" })
+    expect(begun.body.data).toMatchObject({
+      ...{ method: "email", sent: true, destination: "a•••@mailbox.test", expires_in: 600 },
+    })
+    const [old] = backup_codes
+    const { challenge_token } = await challenge(id)
+    expect((await mfa("verify", { challenge_token, backup_code: old })).status).toBe(200)
+    const code = await mailedCode()
+    expect((await person.post("/v1/auth/mfa/verify-enrollment", { code })).status).toBe(200)
+    const next = await challenge(id)
+    expect(next.methods).toEqual(["totp", "email", "backup_code"])
+    const refused = await mfa("verify", { ...next, backup_code: backup_codes[1] })
+    expect(refusal(refused)).toEqual([401, "invalid_backup_code"])
+    const [fresh] = begun.body.data.backup_codes
+    expect((await mfa("verify", { ...next, backup_code: fresh })).status).toBe(200)
+  })
+})
+
+const EMAIL = "ann@mailbox.test"
+const NUMBER = "+436601234567"
+
+const codeIn = (text: string | undefined) => /\d{6}/.exec(text ?? "")?.[0] ?? ""
+
+async function mailedCode() {
+  const [mail] = await deliverAll(service)
+  return codeIn((await PostalMime.parse(mail?.raw ?? "")).text)
+}
+
+describe("a code that a message brings", () => {
+  test("by mail turns the method on, and signs in", async () => {
+    const { user, challenge, mfa } = await factorShop(service)
+    const person = await user({ email: EMAIL })
+    await person.post("/v1/auth/mfa/enroll", { method: "email" })
+    const typed = { code: await mailedCode(), method: "email" }
+    expect((await person.post("/v1/auth/mfa/verify-enrollment", typed)).status).toBe(200)
+    const { challenge_token } = await challenge(person.id)
+    const asked = { challenge_token, method: "email" }
+    expect(refusal(await mfa("verify", { ...asked, code: "1" }))).toEqual([422, "otp_expired"])
+    expect(refusal(await mfa("challenge/send", asked))).toEqual([
+      ...[429, "otp_send_rate_limit_exceeded"],
+    ])
+    clock.advance({ seconds: 31 })
+    const sent = await mfa("challenge/send", asked)
+    expect(sent.body.data).toEqual({
+      ...{ sent: true, destination: "a•••@mailbox.test", expires_in: 600, resend_after: 30 },
+    })
+    const code = await mailedCode()
+    expect(refusal(await mfa("verify", { ...asked, code: "000000" }))).toEqual([422, "invalid_otp"])
+    const answer = await mfa("verify", { ...asked, code })
+    expect(answer.body.data.user.id).toBe(person.id)
+    const elsewhere = await mfa("challenge/send", {
+      ...(await challenge(person.id)),
+      method: "sms",
+    })
+    expect(refusal(elsewhere)).toEqual([401, "invalid_mfa"])
+  })
+
+  test("by text goes to the number of the method, and the answer waits for its first attempt", async () => {
+    const { project, user, challenge, mfa } = await factorShop(service)
+    const person = await user({ phone_number: NUMBER })
+    const enroll = (body: object) => person.post("/v1/auth/mfa/enroll", { method: "sms", ...body })
+    expect(refusal(await enroll({ phone_number: "0660" }))).toEqual([422, "invalid_phone_number"])
+    expect(refusal(await enroll({}))).toEqual([503, "sms_not_configured"])
+    await setTexts(service, project)
+    expect((await enroll({})).body.data.destination).toBe("+43•••67")
+    const [text] = await deliverTexts(service)
+    const typed = { code: codeIn(text?.text) }
+    expect((await person.post("/v1/auth/mfa/verify-enrollment", typed)).status).toBe(200)
+    clock.advance({ seconds: 31 })
+    const asked = { ...(await challenge(person.id)), method: "sms" }
+    const refused = await whileSending(service, mfa("challenge/send", asked), "refused")
+    expect(refusal(refused)).toEqual([400, "sms_send_failed"])
+    const shown = await person.get("/v1/auth/mfa")
+    expect(shown.body.data.methods).toMatchObject([{ type: "sms", hint: "+43•••67" }])
+  })
+
+  test("by mail needs an address", async () => {
+    const { user } = await factorShop(service)
+    const person = await user({ email: null, phone_number: NUMBER })
+    const answer = await person.post("/v1/auth/mfa/enroll", { method: "email" })
+    expect(refusal(answer)).toEqual([400, "email_required"])
   })
 })
