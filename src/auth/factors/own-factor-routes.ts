@@ -26,6 +26,18 @@ const MFA = "/v1/auth/mfa"
 const USER: CallerKind[] = ["user"]
 const USER_OR_KEY: CallerKind[] = ["user", "key"]
 
+const SEND_ERRORS = [
+  ["sms_not_configured", 503],
+  "email_not_configured",
+  "otp_send_rate_limit_exceeded",
+] as const
+
+const PROOF_ERRORS = [
+  "mfa_not_enabled",
+  "invalid_verification",
+  "otp_verify_rate_limit_exceeded",
+] as const
+
 const method = () => t.Optional(oneOf("totp", "sms", "email"))
 const user_id = () => t.Optional(id("Whose factor it is. Only keys say it."))
 const code = () => t.Optional(codeField())
@@ -84,9 +96,7 @@ const enrolmentRoutes = (parts: AuthParts): AnyRoute[] => [
       "mfa_required",
       "user_inactive",
       "invalid_phone_number",
-      "email_not_configured",
-      ["sms_not_configured", 503],
-      "otp_send_rate_limit_exceeded",
+      ...SEND_ERRORS,
     ],
     handle: async (call) => {
       refuseImpersonated(call.caller)
@@ -133,14 +143,7 @@ const changeRoutes = (parts: AuthParts): AnyRoute[] => [
     response: StepUpAnswer,
     sends: true,
     idempotent: true,
-    errors: [
-      "invalid_verification",
-      "mfa_not_enabled",
-      "email_not_configured",
-      ["sms_not_configured", 503],
-      "otp_send_rate_limit_exceeded",
-      "otp_verify_rate_limit_exceeded",
-    ],
+    errors: [...PROOF_ERRORS, ...SEND_ERRORS],
     handle: async (call) => {
       refuseImpersonated(call.caller)
       const own = await ownUser(parts.store.read, call)
@@ -158,12 +161,7 @@ const changeRoutes = (parts: AuthParts): AnyRoute[] => [
     body: t.Object({ totp_code: code(), backup_code: code(), method: method() }),
     example: { totp_code: "492039" },
     response: FactorsLeft,
-    errors: [
-      "mfa_not_enabled",
-      "invalid_verification",
-      "invalid_backup_code",
-      "otp_verify_rate_limit_exceeded",
-    ],
+    errors: [...PROOF_ERRORS, "invalid_backup_code"],
     handle: async (call) => {
       refuseImpersonated(call.caller)
       const own = await ownUser(parts.store.read, call)
@@ -179,7 +177,7 @@ const changeRoutes = (parts: AuthParts): AnyRoute[] => [
     response: BackupCodes,
     idempotent: true,
     sealed: true,
-    errors: ["mfa_not_enabled", "invalid_verification", "otp_verify_rate_limit_exceeded"],
+    errors: [...PROOF_ERRORS],
     handle: async (call) => {
       refuseImpersonated(call.caller)
       const own = await ownUser(parts.store.read, call)
