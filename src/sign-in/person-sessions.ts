@@ -96,7 +96,7 @@ export async function exchangeRefresh<Sessions extends SessionTable, Tokens exte
   return session && exchange(tx, owner, session, own)
 }
 
-/** As `exchangeRefresh` for the token of a session that was not used yet, whoever has it. */
+/** As `exchangeRefresh` for the token of a session that was not used yet, without knowing it. */
 export async function exchangeCurrent<Sessions extends SessionTable, Tokens extends RefreshTable>(
   tx: Tx,
   owner: SessionOwner<Sessions, Tokens>,

@@ -16,7 +16,7 @@ const MEMBER = `${ALL}/{user_id}` as const
 
 const EVERYBODY: CallerKind[] = ["user", "key", "console"]
 
-/** Who is in an organization, and as what. */
+/** The members of an organization, with their roles. */
 export const memberRoutes = (parts: AuthParts): AnyRoute[] => [
   ...allRoutes(parts),
   ...oneRoutes(parts),

@@ -19,7 +19,7 @@ export type OrganizationRight = "member" | "admin" | "owner"
 export interface ReachedOrganization {
   environment: AuthEnvironment
   organization: OrganizationRow
-  /** The caller's own; null for keys and people of the console, who may do everything. */
+  /** The caller's own; null for keys and people of the console: they may do everything. */
   own: MembershipRow | null
 }
 
@@ -38,7 +38,7 @@ export const findOrganization = async (
 ): Promise<ReachedOrganization> =>
   reached(db, caller, await rowById(db, organizations, id, ofProject(caller)), right)
 
-/** As `findOrganization`, with its row locked: whoever changes its memberships holds it. */
+/** As `findOrganization`, with its row locked, as every change of its memberships needs it. */
 export const organizationForUpdate = async (
   tx: Tx,
   caller: Caller,

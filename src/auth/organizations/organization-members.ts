@@ -88,7 +88,7 @@ export async function add(
 }
 
 /**
- * Changes the role or the permissions of a member. Throws 403 `forbidden` for an admin who changes or makes an owner,
+ * Changes the role or the permissions of a member. Throws 403 `forbidden` for an admin that changes or makes an owner,
  * and 409 `conflict` for the last owner.
  */
 export async function change(
@@ -113,7 +113,7 @@ export async function change(
   return record
 }
 
-/** Only owners, and those who administer all of it, make and unmake owners. */
+/** Of users, only owners make and unmake owners. */
 function requireRightOver({ own }: ReachedOrganization, ...rows: MembershipRow[]): void {
   if (!own || own.role === "owner") return
   if (rows.some(({ role }) => role === "owner")) refuseRole("owner")
@@ -137,7 +137,7 @@ const itself = ({ id, project_id }: MembershipRow) =>
   and(eq(memberships.project_id, project_id), eq(memberships.id, id))
 
 /**
- * Takes a member out. Their sessions in it move to Default at the next refresh. Throws 403 `forbidden` for an admin who
+ * Takes a member out. Their sessions in it move to Default at the next refresh. Throws 403 `forbidden` for an admin that
  * removes an owner, 409 `conflict` for the last owner, and in the Default organization.
  */
 export async function remove(tx: Tx, caller: Caller, id: string, user_id: string) {
@@ -150,7 +150,7 @@ export async function remove(tx: Tx, caller: Caller, id: string, user_id: string
   await recordOrganization(tx, caller, organization, "member_removed", { before })
 }
 
-/** The user who asks is no member any more. Throws 409 `conflict` for the last owner, and in the Default organization. */
+/** Takes the caller out. Throws 409 `conflict` for the last owner, and in the Default organization. */
 export async function leave(tx: Tx, caller: Caller, id: string): Promise<void> {
   const found = await organizationForUpdate(tx, caller, id, "member")
   if (found.own) await takeOut(tx, found, found.own)

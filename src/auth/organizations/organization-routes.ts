@@ -45,6 +45,7 @@ const allRoutes = ({ store, cursors }: AuthParts): AnyRoute[] => [
       "A user gets their own ones, with their `role`. `q` finds parts of the name and the slug. Without `environment` those of `live` are listed.",
     query: organizationQuery,
     response: Organization,
+    errors: ["user_not_found"],
     handle: async (call) => {
       const { caller, query } = call
       const { read } = store

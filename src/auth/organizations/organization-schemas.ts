@@ -23,7 +23,10 @@ export const Organization = t.Object(
     created_at: time(),
     updated_at: time(),
     role: t.Optional(
-      text("owner", "Of the user who asks. Keys and people of the console have none."),
+      text(
+        "owner",
+        "The role of the user that asks. Answers to keys and to people of the console have none.",
+      ),
     ),
   },
   { title: "Organization" },

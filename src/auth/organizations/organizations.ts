@@ -149,7 +149,7 @@ export async function create(
   return record
 }
 
-/** The user who makes it, locked. */
+/** The user that makes it, locked. */
 async function makerIn(
   tx: Tx,
   { end_user, project_id }: Caller,
