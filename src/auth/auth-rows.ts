@@ -1,7 +1,8 @@
 import { Type as t } from "@sinclair/typebox"
-import { type Call, type CallerKind, type Method, SHORT_BYTES } from "../http/route"
+import { anonymousRow, type Call, type CallerKind, type Method, SHORT_BYTES } from "../http/route"
 import { confinedTo } from "../identity/caller"
 import { id } from "../lib/record-fields"
+import { KEPT_SECONDS } from "../signing-keys/signing-keys"
 import type { Reader } from "../store/store"
 import { noApplication } from "./applications"
 import { environmentOf } from "./environments"
@@ -21,6 +22,15 @@ export const authRow = <const Path extends string>(
   ...{ method, path, callers, scope, limit: SHORT_BYTES },
   status: [status, ...others] as [number, ...number[]],
 })
+
+/** Of what everybody may ask often: nothing in it is worth guessing at. */
+export const anybodysRow = <const Path extends string>(method: Method, path: Path) => {
+  const { per_minute: _, ...row } = anonymousRow(method, path)
+  return row
+}
+
+/** Whoever fetches such an answer may keep it for a while. */
+export const CACHEABLE = { "cache-control": `public, max-age=${KEPT_SECONDS}` }
 
 const application_id = id(
   "The application. Without it the project's only one. A credential of an application says it already.",

@@ -1,9 +1,9 @@
 import { Type as t } from "@sinclair/typebox"
-import { type AnyRoute, anonymousRow, type Method, route } from "../http/route"
+import { type AnyRoute, route } from "../http/route"
 import { count, flag, id, maybe, rarely, text, word } from "../lib/record-fields"
-import { KEPT_SECONDS, publishedKeys } from "../signing-keys/signing-keys"
+import { publishedKeys } from "../signing-keys/signing-keys"
 import type { AuthParts } from "./auth-parts"
-import { authRow } from "./auth-rows"
+import { anybodysRow, authRow, CACHEABLE } from "./auth-rows"
 import { ENVIRONMENT_DEFAULTS, METHODS, type PasswordPolicy } from "./environment-settings"
 import { environmentNamed, environmentOf, noEnvironment } from "./environments"
 import { offeredProviders } from "./social/oauth-sign-in"
@@ -76,13 +76,7 @@ export const publicRoutes = (parts: AuthParts): AnyRoute[] => [
   ...configRoutes(parts),
 ]
 
-const anybodysRow = <const Path extends string>(method: Method, path: Path) => {
-  const { per_minute: _, ...row } = anonymousRow(method, path)
-  return row
-}
-
 const ONE = "/v1/auth/applications/{application_id}"
-const KEPT = { "cache-control": `public, max-age=${KEPT_SECONDS}` }
 
 const issuerRoutes = ({ store, tokens }: AuthParts): AnyRoute[] => {
   const requireApplication = async (application_id: string): Promise<string> => {
@@ -101,7 +95,7 @@ const issuerRoutes = ({ store, tokens }: AuthParts): AnyRoute[] => {
       handle: async ({ params }) => {
         const application_id = await requireApplication(params.application_id)
         const keys = await publishedKeys(store.read, { application_id })
-        return Response.json({ keys }, { headers: KEPT })
+        return Response.json({ keys }, { headers: CACHEABLE })
       },
     }),
     route({
@@ -122,7 +116,7 @@ const issuerRoutes = ({ store, tokens }: AuthParts): AnyRoute[] => {
           response_types_supported: ["id_token"],
           subject_types_supported: ["public"],
         }
-        return Response.json(found, { headers: KEPT })
+        return Response.json(found, { headers: CACHEABLE })
       },
     }),
   ]

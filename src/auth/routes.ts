@@ -8,6 +8,7 @@ import { endUserRoutes } from "./end-user-routes"
 import { environmentRoutes } from "./environment-routes"
 import { challengeRoutes } from "./factors/challenge-routes"
 import { ownFactorRoutes } from "./factors/own-factor-routes"
+import { passkeyRoutes } from "./factors/passkey-routes"
 import { magicLinkRoutes } from "./magic-link-routes"
 import { memberRoutes } from "./organizations/membership-routes"
 import { organizationRoutes } from "./organizations/organization-routes"
@@ -43,4 +44,5 @@ export const authRoutes = (parts: AuthParts): AnyRoute[] => [
   ...memberRoutes(parts),
   ...oauthRoutes(parts),
   ...identityRoutes(parts),
+  ...passkeyRoutes(parts),
 ]

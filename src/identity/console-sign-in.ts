@@ -151,14 +151,14 @@ export async function answerChallenge(
   client: SessionClient,
 ): Promise<SessionReply> {
   const { store, secrets, throttle } = parts
-  const { user_id } = (await tryChallenge(store, mfaChallenges, token)) ?? noChallenge()
+  const { user_id, token_hash } = (await tryChallenge(store, mfaChallenges, token)) ?? noChallenge()
   await throttle.consume([BUCKETS.mfa, user_id])
   const user = await users.find(store.read, user_id)
   const proof = await prove(secrets, user, code)
   if (!proof) return wrongCode(code)
   return store.tx(async (tx) => {
     const same = await requireUnchanged(tx, user)
-    if (!(await closeChallenge(tx, mfaChallenges, token))) noChallenge()
+    if (!(await closeChallenge(tx, mfaChallenges, token_hash))) noChallenge()
     if (same.mfa_secret !== user.mfa_secret) return noChallenge()
     if (!(await spend(tx, user_id, proof))) return wrongCode(code)
     await forgive(tx, throttle, await attemptsOf(tx, user.email, client.ip ?? ""))

@@ -40,7 +40,7 @@ export async function tryChallenge<Table extends ChallengeTable>(
     tx
       .update(challenges)
       .set({ attempts: sql`${attempts} + 1` })
-      .where(and(among, isOpen(challenges, token), lt(attempts, MOST_TRIES)))
+      .where(and(among, isOpen(challenges, hashOfToken(token)), lt(attempts, MOST_TRIES)))
       .returning(),
   )
   return row
@@ -50,11 +50,11 @@ export async function tryChallenge<Table extends ChallengeTable>(
 export async function lookupChallenge<Table extends ChallengeTable>(
   db: Reader,
   table: Table,
-  token: string,
+  token_hash: string,
   among?: SQL,
 ): Promise<Table["$inferSelect"] | undefined> {
   const challenges = kitTable<ChallengeColumns>(table)
-  const open = and(among, isOpen(challenges, token), lt(challenges.attempts, MOST_TRIES))
+  const open = and(among, isOpen(challenges, token_hash), lt(challenges.attempts, MOST_TRIES))
   return (await db.select().from(challenges).where(open))[0]
 }
 
@@ -62,12 +62,15 @@ export async function lookupChallenge<Table extends ChallengeTable>(
 export async function closeChallenge(
   tx: Tx,
   table: ChallengeTable,
-  token: string,
+  token_hash: string,
 ): Promise<boolean> {
   const challenges = kitTable<ChallengeColumns>(table)
-  const closing = tx.update(challenges).set({ used_at: now() }).where(isOpen(challenges, token))
+  const closing = tx
+    .update(challenges)
+    .set({ used_at: now() })
+    .where(isOpen(challenges, token_hash))
   return (await closing.returning()).length > 0
 }
 
-const isOpen = ({ token_hash, used_at, expires_at }: ChallengeTable, token: string) =>
-  and(eq(token_hash, hashOfToken(token)), isNull(used_at), gt(expires_at, now()))
+const isOpen = ({ token_hash, used_at, expires_at }: ChallengeTable, hash: string) =>
+  and(eq(token_hash, hash), isNull(used_at), gt(expires_at, now()))

@@ -94,11 +94,13 @@ DELETE /v1/auth/applications/{application_id}/oauth-providers/{provider}
 DELETE /v1/auth/identities/{identity_id}
 DELETE /v1/auth/organizations/{organization_id}
 DELETE /v1/auth/organizations/{organization_id}/members/{user_id}
+DELETE /v1/auth/passkeys/{passkey_id}
 DELETE /v1/auth/sessions/{session_id}
 DELETE /v1/auth/users/me
 DELETE /v1/auth/users/{user_id}/mfa
 DELETE /v1/subscriber-inbox/{inbox_id}
 GET /
+GET /.well-known/webauthn
 GET /a/{token}
 GET /assets/{name}
 GET /device
@@ -141,6 +143,7 @@ GET /v1/auth/oauth/{provider}/callback
 GET /v1/auth/organizations
 GET /v1/auth/organizations/{organization_id}
 GET /v1/auth/organizations/{organization_id}/members
+GET /v1/auth/passkeys
 GET /v1/auth/password-requirements
 GET /v1/auth/phone/availability
 GET /v1/auth/sessions
@@ -155,6 +158,7 @@ GET /v1/subscriber-inbox/unread-count
 GET /v1/subscriber-inbox/{inbox_id}
 PATCH /v1/auth/organizations/{organization_id}
 PATCH /v1/auth/organizations/{organization_id}/members/{user_id}
+PATCH /v1/auth/passkeys/{passkey_id}
 PATCH /v1/auth/users/me
 PATCH /v1/subscriber-inbox/{inbox_id}
 PATCH /v1/subscribers/{subscriber_id}/preferences
@@ -194,6 +198,10 @@ POST /v1/auth/oauth/{provider}/link
 POST /v1/auth/organizations
 POST /v1/auth/organizations/{organization_id}/leave
 POST /v1/auth/organizations/{organization_id}/members
+POST /v1/auth/passkeys/login/options
+POST /v1/auth/passkeys/login/verify
+POST /v1/auth/passkeys/register/options
+POST /v1/auth/passkeys/register/verify
 POST /v1/auth/phone/send
 POST /v1/auth/phone/verify
 POST /v1/auth/reset-password

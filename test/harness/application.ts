@@ -72,7 +72,8 @@ export async function newApplication(
       const own = { project_id, application_id: id }
       const organization = { id: newId(), environment_id: ids[name] }
       const default_organization_id = organization.id
-      const environment = { id: ids[name], name, settings, default_organization_id }
+      const { passkey_rp_id = null } = settings
+      const environment = { id: ids[name], name, settings, passkey_rp_id, default_organization_id }
       await tx.insert(environments).values({ ...own, ...environment, ...at })
       const names = { name: "Default", slug: "default", metadata: {} }
       const rules = { mfa_required: false, allowed_email_domains: [] }

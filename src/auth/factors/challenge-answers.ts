@@ -3,6 +3,7 @@ import { fail, invalid } from "../../core/errors"
 import { keepAnswer } from "../../http/idempotency"
 import type { Call } from "../../http/route"
 import { closeChallenge } from "../../sign-in/challenges"
+import { hashOfToken } from "../../sign-in/tokens"
 import { rowById, rowForUpdate } from "../../store/rows"
 import type { Tx } from "../../store/store"
 import type { AuthParts } from "../auth-parts"
@@ -43,12 +44,12 @@ export async function answerChallenge(
   tx: Tx,
   parts: AuthParts,
   environment: AuthEnvironment,
-  { user_id, token, provider, amr, organization_id }: FactorChallenge,
+  { user_id, token_hash, provider, amr, organization_id }: FactorChallenge,
   { proof, client, refuse }: Answered,
 ): Promise<AuthResultRecord> {
   const user = await rowForUpdate(tx, users, user_id, ofProject(environment))
   if (user?.status !== "active") return fail("user_inactive", "This user is not active.")
-  if (!(await closeChallenge(tx, userChallenges, token))) return noChallenge()
+  if (!(await closeChallenge(tx, userChallenges, token_hash))) return noChallenge()
   if (!(await proof.take(tx, user))) refuse(refusalOf(proof.method))
   return startSignedIn(tx, parts, {
     ...{ environment, user, provider, client },
@@ -141,7 +142,7 @@ export async function sendChallengeCode(
   { ip, claim }: Pick<Call, "ip" | "claim">,
 ) {
   const { store } = parts
-  const challenge = await openChallenge(store.read, environment, challenge_token)
+  const challenge = await openChallenge(store.read, environment, hashOfToken(challenge_token))
   const user = await personOf(parts, environment, challenge)
   const to = await destinationOf(store.read, user, method)
   if (!to) return fail("invalid_mfa", "The user has no such method.")

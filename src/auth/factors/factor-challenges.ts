@@ -38,17 +38,17 @@ interface AwaitingUser {
   organization_id?: string | null | undefined
 }
 
-/** A sign-in that waits for its second factor, with the token that answers it. */
-export type FactorChallenge = typeof userChallenges.$inferSelect & { token: string }
+/** A sign-in that waits for its second factor. */
+export type FactorChallenge = typeof userChallenges.$inferSelect
 
 /** The challenge of this environment. Counts no try. Throws 401 `invalid_mfa` for one that takes none any more. */
 export async function openChallenge(
   db: Reader,
   environment: AuthEnvironment,
-  token: string,
+  token_hash: string,
 ): Promise<FactorChallenge> {
-  const found = await lookupChallenge(db, userChallenges, token, challengesOf(environment))
-  return found ? { ...found, token } : noChallenge()
+  const found = await lookupChallenge(db, userChallenges, token_hash, challengesOf(environment))
+  return found ?? noChallenge()
 }
 
 /**
@@ -64,7 +64,7 @@ export async function tryFactorChallenge(
   const found = await tryChallenge(parts.store, userChallenges, token, among)
   if (!found) return noChallenge()
   await countCheck(parts, environment, found.user_id)
-  return { ...found, token }
+  return found
 }
 
 const challengesOf = ({ id, project_id }: AuthEnvironment) =>

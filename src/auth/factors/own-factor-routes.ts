@@ -10,6 +10,7 @@ import { UserRecord } from "../schemas"
 import { codeField } from "../sign-in-fields"
 import { enroll, verifyEnrollment } from "./enrolment"
 import { disable, factorsOf, renewBackupCodes, resetFactors } from "./factor-changes"
+import { passkeyAnswer, stepUpByPasskey } from "./passkey-proof"
 import {
   BackupCodes,
   Enrolment,
@@ -134,20 +135,25 @@ const changeRoutes = (parts: AuthParts): AnyRoute[] => [
     ...ownRow("POST", `${MFA}/step-up`),
     summary: "Prove your second factor again",
     description:
-      "For ten minutes, calls that ask for a code need none. Without a code one is sent, by `method` sms or email.",
+      "For ten minutes, calls that ask for a code need none. A passkey answers with `challenge_id` and `credential`. Without a code one is sent, by `method` sms or email.",
     body: t.Object({
       ...{ totp_code: code(), backup_code: code() },
       ...{ method: t.Optional(oneOf("sms", "email")), code: code() },
+      ...t.Partial(t.Object(passkeyAnswer)).properties,
     }),
     example: { totp_code: "492039" },
     response: StepUpAnswer,
     sends: true,
     idempotent: true,
-    errors: [...PROOF_ERRORS, ...SEND_ERRORS],
+    errors: ["forbidden", ...PROOF_ERRORS, ...SEND_ERRORS],
     handle: async (call) => {
       refuseImpersonated(call.caller)
       const own = await ownUser(parts.store.read, call)
-      const { totp_code, backup_code, code, method } = call.body
+      const { totp_code, backup_code, code, method, challenge_id, credential } = call.body
+      if (challenge_id !== undefined && credential !== undefined) {
+        const given = { challenge_id, credential }
+        return { data: await stepUpByPasskey(parts, own, call.request, given) }
+      }
       const has_code = [totp_code, backup_code, code].some((one) => one !== undefined)
       if (has_code) return { data: await stepUp(parts, own, call.body) }
       return { data: await sendStepUpCode(parts, own, method, call) }

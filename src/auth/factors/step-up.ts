@@ -105,7 +105,7 @@ export async function requireFactor(
 }
 
 export const refuseProof = () =>
-  fail("invalid_verification", "This code is wrong, has expired or was used.")
+  fail("invalid_verification", "This proof is wrong, has expired or was used.")
 
 /** The session of the user has the factor from now on. */
 export async function finishStepUp(
