@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { rmSync } from "node:fs"
 import { join } from "node:path"
+import { generate } from "otplib"
 import { makeHome } from "../harness/binary"
 import { note } from "../harness/peers"
 import { freshDatabase, noPostgres } from "../harness/postgres"
@@ -44,6 +45,35 @@ describe.skipIf(!has_postgres)(
         expect(await ask(one, "email-otp/verify", { ...purpose, code: CODE })).toBe(429)
       })
     })
+
+    test("at a second factor: five of a challenge are judged, and fifteen of an hour", async () => {
+      await guessing(async ({ one, ask, answerOf, statuses, waves }) => {
+        const me = (await answerOf(one, "users/register", { password: PASSWORD })).data.tokens
+        const begun = await answerOf(one, "mfa/enroll", {}, me.access_token)
+        const code = await generate({ secret: begun.data.secret })
+        const verified = await answerOf(one, "mfa/verify-enrollment", { code }, me.access_token)
+        expect(verified.data.enabled).toBe(true)
+        statuses.clear()
+        let challenge_token = ""
+        const signIn = async () => {
+          const { data } = await answerOf(one, "users/login", { password: PASSWORD })
+          challenge_token = data.mfa_challenge.token
+        }
+        const challenges = GUESSES / WAVE
+        await waves(
+          (at) => ["mfa/verify", { challenge_token, totp_code: String(100_000 + at) }],
+          signIn,
+        )
+        // The first code of the enrolment was a try, too.
+        expect(Object.fromEntries(statuses)).toEqual({
+          ...{ "200": challenges, invalid_totp: 14, invalid_mfa: GUESSES - 5 * challenges },
+          otp_verify_rate_limit_exceeded: 5 * challenges - 14,
+        })
+        await signIn()
+        const late = { challenge_token, backup_code: begun.data.backup_codes[0] }
+        expect(await ask(one, "mfa/verify", late)).toBe(429)
+      })
+    })
   },
 )
 
@@ -54,7 +84,10 @@ const CODE = "987654"
 interface Guessing extends ReturnType<typeof stranger> {
   one: Node
   /** As many guesses as there are to be, half of them at each node; the second node restarts among them. */
-  waves(guess: (at: number) => [path: string, body: object]): Promise<void>
+  waves(
+    guess: (at: number) => [path: string, body: object],
+    begin?: () => Promise<void>,
+  ): Promise<void>
 }
 
 async function guessing(act: (parts: Guessing) => Promise<void>): Promise<void> {
@@ -76,12 +109,13 @@ async function guessing(act: (parts: Guessing) => Promise<void>): Promise<void> 
   let two = await startServe({ home: homes[1], api_key, env })
   try {
     const asking = stranger(await publicKey(one))
-    const waves: Guessing["waves"] = async (guess) => {
+    const waves: Guessing["waves"] = async (guess, begin) => {
       for (let tried = 0; tried < GUESSES; tried += WAVE) {
         if (tried === WAVE * 2) {
           await two[Symbol.asyncDispose]()
           two = await startServe({ home: homes[1], api_key, env })
         }
+        await begin?.()
         const wave = Array.from({ length: WAVE }, (_, at) =>
           asking.ask(at % 2 === 0 ? one : two, ...guess(tried + at)),
         )
@@ -110,12 +144,18 @@ interface Keys {
   live: string
 }
 
+interface AnyAnswer {
+  // biome-ignore lint/suspicious/noExplicitAny: answers of several routes
+  data?: any
+  error?: { code: string }
+}
+
 /** Somebody whose every request comes from another address. */
 function stranger(key: string) {
   /** How often each code of an error came; of a success its status. */
   const statuses = new Map<string, number>()
   let asked = 0
-  const ask = async (node: Node, path: string, more: object) => {
+  const asking = async (node: Node, path: string, more: object, token?: string) => {
     asked += 1
     const response = await fetch(`${node.url}/v1/auth/${path}`, {
       method: "POST",
@@ -123,13 +163,16 @@ function stranger(key: string) {
         "content-type": "application/json",
         "x-application-key": key,
         "x-forwarded-for": `10.0.${asked >> 8}.${asked & 255}`,
+        ...(token && { authorization: `Bearer ${token}` }),
       },
       body: JSON.stringify({ email: EMAIL, ...more }),
     })
-    const { error } = (await response.json()) as { error?: { code: string } }
-    const said = error?.code ?? String(response.status)
+    const body = (await response.json()) as AnyAnswer
+    const said = body.error?.code ?? String(response.status)
     statuses.set(said, (statuses.get(said) ?? 0) + 1)
-    return response.status
+    return { status: response.status, body }
   }
-  return { ask, statuses }
+  const ask = async (...about: Parameters<typeof asking>) => (await asking(...about)).status
+  const answerOf = async (...about: Parameters<typeof asking>) => (await asking(...about)).body
+  return { ask, answerOf, statuses }
 }
