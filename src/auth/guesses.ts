@@ -76,6 +76,24 @@ export async function forgiveLogin(
   await throttle.reset(tx, of(BUCKETS.login, environment, identifier))
 }
 
+/**
+ * Counts the try of a way in that names no identifier before it is judged. Throws 429 `login_rate_limit_exceeded`:
+ * too many tries of the network failed.
+ */
+export const countWayIn = (
+  { throttle }: GuessParts,
+  environment: AuthEnvironment,
+  ip: string,
+): Promise<void> => throttle.consume(of(BUCKETS.login_network, environment, subscriberOf(ip)))
+
+/** It was right. */
+export const forgiveWayIn = (
+  tx: Tx,
+  { throttle }: GuessParts,
+  environment: AuthEnvironment,
+  ip: string,
+): Promise<void> => throttle.refund(tx, of(BUCKETS.login_network, environment, subscriberOf(ip)))
+
 /** Whether the user's address takes no password now. */
 export const isLockedOut = (
   { throttle }: GuessParts,

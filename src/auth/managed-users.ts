@@ -28,6 +28,7 @@ import { leaveSubscriber, linkSubscriber } from "./linked-subscriber"
 import { rememberPassword, rulesOf } from "./own-password"
 import { removeUsers, usersDeleted } from "./removed-users"
 import { createUser } from "./sign-in"
+import { userIdentities } from "./social/tables"
 import { userCodes, userLinks } from "./tables"
 import { emitUser, type UserEventFacts } from "./user-events"
 import type { WantedUser } from "./user-input"
@@ -220,8 +221,10 @@ export async function remove(
     ...{ status: "deleted" as const, status_reason: null, password_hash: null },
     ...{ email: null, email_verified: false, phone_number: null, phone_verified: false },
     ...{ name: null, avatar_url: null, anonymous_device_id: null, subscriber_id: null },
-    ...{ metadata: {}, app_metadata: {} },
+    ...{ metadata: {}, app_metadata: {}, identities: [] },
   })
+  // Their next sign-in makes a new user, whatever is left of this one.
+  await tx.delete(userIdentities).where(eq(userIdentities.user_id, user.id))
   const run_at = secondsFromNow(LATER_SECONDS)
   const { id, project_id } = user
   await enqueue(tx, usersDeleted, { payload: { ids: [id] }, project_id, run_at })

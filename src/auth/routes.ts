@@ -17,6 +17,7 @@ import { ownUserRoutes } from "./own-user-routes"
 import { passwordRoutes } from "./password-routes"
 import { publicRoutes } from "./public-routes"
 import { gamingProviderRoutes } from "./social/gaming-provider-routes"
+import { gamingRoutes } from "./social/gaming-routes"
 import { identityRoutes } from "./social/identity-routes"
 import { oauthProviderRoutes } from "./social/oauth-provider-routes"
 import { oauthRoutes } from "./social/oauth-routes"
@@ -28,6 +29,7 @@ export const authRoutes = (parts: AuthParts): AnyRoute[] => [
   ...environmentRoutes(parts),
   ...gamingProviderRoutes(parts),
   ...oauthProviderRoutes(parts),
+  ...gamingRoutes(parts),
   ...publicRoutes(parts),
   ...emailTemplateRoutes(),
   ...magicLinkRoutes(parts),

@@ -48,12 +48,13 @@ export function mayStayOutside(scope: string, caller: Caller, project_id: string
 }
 
 type RouteGate = Pick<AnyRoute, "scope" | "console_scope" | "callers" | "self"> &
-  Partial<Pick<AnyRoute, "path" | "any_environment" | "before_factor">>
+  Partial<Pick<AnyRoute, "path" | "any_environment" | "before_factor" | "public_key_only">>
 
 /** Throws 403 `forbidden` with the scope or the role that is missing, and 400 where a legacy key is not enough. */
 export function authorize(caller: Caller, gate: RouteGate, params: Params) {
   const { scope, console_scope, callers, self, path = "" } = gate
   const wanted = (caller.kind === "console" ? (console_scope ?? scope) : scope).split("|")
+  if (gate.public_key_only && caller.kind === "key") return refuseCredential()
   if (isBrowserCaller(caller.kind) && callers.includes(caller.kind)) {
     requireFactor(caller, gate)
     return requireEnvironment(caller, gate)
@@ -75,6 +76,9 @@ export function authorize(caller: Caller, gate: RouteGate, params: Params) {
   if (caller.kind === "key") return refuseKey(wanted)
   return refuseScope(wanted, true)
 }
+
+const refuseCredential = () =>
+  fail("unauthorized", `This route takes no key of a server. ${CREDENTIAL.app}`)
 
 function requireFactor({ end_user }: Caller, { before_factor }: RouteGate) {
   if (!end_user?.lacks_factor || before_factor) return

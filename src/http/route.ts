@@ -112,6 +112,8 @@ interface Route<
   sends?: true
   /** Open to a signed-in user that still lacks the second factor that their session needs. */
   before_factor?: true
+  /** To an API key, and to the secret of an application, it is 401: apps alone ask, with their public key. */
+  public_key_only?: true
   /** Also takes the legacy key of an application, which names no environment. */
   any_environment?: true
   /** A WebSocket of this subprotocol: the handler answers with an `Upgrade`. */

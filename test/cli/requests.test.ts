@@ -184,6 +184,7 @@ POST /v1/auth/email-otp/verify
 POST /v1/auth/forgot-password
 POST /v1/auth/magic-link/send
 POST /v1/auth/magic-link/verify
+POST /v1/auth/game-center
 POST /v1/auth/mfa/backup-codes
 POST /v1/auth/mfa/challenge/send
 POST /v1/auth/mfa/disable
@@ -204,6 +205,7 @@ POST /v1/auth/passkeys/register/options
 POST /v1/auth/passkeys/register/verify
 POST /v1/auth/phone/send
 POST /v1/auth/phone/verify
+POST /v1/auth/play-games
 POST /v1/auth/reset-password
 POST /v1/auth/sessions/introspect
 POST /v1/auth/sessions/refresh

@@ -37,6 +37,8 @@ const STORIES = new Set([
   "test/auth/organizations/organization-model.test.ts",
   "test/auth/organizations/switch-organization.test.ts",
   "test/auth/sign-in.test.ts",
+  "test/auth/social/game-center.test.ts",
+  "test/auth/social/play-games.test.ts",
   "test/auth/user-sessions.test.ts",
   "test/domains/verification.test.ts",
   "test/events/feed.test.ts",

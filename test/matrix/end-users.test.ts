@@ -5,7 +5,7 @@ import { users } from "../../src/auth/tables"
 import { isForBrowsers } from "../../src/http/cors"
 import type { AnyRoute, CallerKind } from "../../src/http/route"
 import { signedUp, type TestApplication } from "../harness/application"
-import { callingWith, type Reply } from "../harness/client"
+import { callingWith, type Reply, refusal } from "../harness/client"
 import { sharedService } from "../harness/shared-service"
 import {
   ask,
@@ -109,7 +109,9 @@ describe.each(named(guarded))("%s", (_, route) => {
       if (admits(route, kind, about)) continue
       const origin = { origin: "https://app.example.test" }
       const answer = await ask(route, who, theirs.ids, origin)
-      expect([about, answer.status, answer.body.error.code]).toEqual([about, 403, "forbidden"])
+      const is_key = route.public_key_only && kind === "key"
+      const refused = is_key ? [401, "unauthorized"] : [403, "forbidden"]
+      expect([about, ...refusal(answer)]).toEqual([about, ...refused])
       expectNoLeak(answer)
       const shown = answer.headers.get("access-control-allow-origin")
       if (!isForBrowsers(route)) expect(shown).toBeNull()
