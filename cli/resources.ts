@@ -32,6 +32,7 @@ import { suppressionRows } from "./commands/suppressions"
 import { templateRows } from "./commands/templates"
 import { topicResource } from "./commands/topics"
 import { auditRow, settingRows, usageRows } from "./commands/usage"
+import { factorResource } from "./commands/user-factors"
 import { userResource } from "./commands/users"
 import { listenRow, webhookRows } from "./commands/webhooks"
 import { usage } from "./lib/errors"
@@ -114,6 +115,7 @@ export const resources: readonly Resource[] = [
     rows: inboxRows,
   },
   userResource,
+  factorResource,
   {
     noun: "logs",
     about: "list and follow the API requests of the last days",

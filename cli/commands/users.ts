@@ -9,6 +9,7 @@ import { password } from "../lib/prompts"
 import { asks, deletes, own, type PlainFlags, type Resource, row } from "../lib/resource"
 import { later } from "../lib/run"
 import { ago, type Columns, coloured, idColumn, wide } from "../lib/table"
+import { identityRows } from "./user-factors"
 
 type User = Components["User"]
 
@@ -26,8 +27,8 @@ const APPLICATION = "id of the application (default: the only one of the project
 const ENVIRONMENT = "environment: live or test (default: live)"
 
 /** For which users: of an application, in an environment. */
-const target = { application_id: APPLICATION, environment: ENVIRONMENT }
-const aliases = { application_id: "application" }
+export const target = { application_id: APPLICATION, environment: ENVIRONMENT }
+export const targetAliases = { application_id: "application" }
 
 const profile: PlainFlags = {
   metadata,
@@ -66,7 +67,7 @@ const listRows = [
   row("list", "GET /v1/auth/users", {
     example: ["--q ann", "--status suspended --environment test"],
     flags: { ...target, organization_id: "show only members of this organization" },
-    aliases,
+    aliases: targetAliases,
     columns,
     next: ([first]) => first && `users get ${first.id}`,
   }),
@@ -78,7 +79,7 @@ const listRows = [
       "--email ann@example.test --password-stdin < password.txt",
     ],
     flags: { ...target, ...profile, password: false },
-    aliases,
+    aliases: targetAliases,
     options: [PASSWORD_STDIN],
     input: fromStdin,
     done: (user) => `added ${named(user)}   ${user.id}`,
@@ -93,7 +94,7 @@ const listRows = [
       role: "role in the organization (default: member)",
       redirect_url: "where the page of the invitation leads; the environment must list it",
     },
-    aliases,
+    aliases: targetAliases,
     done: ({ email, id }) => `invited ${email}   ${id}`,
   }),
   own(
@@ -185,5 +186,5 @@ export const userResource: Resource = {
     "users list --q ann",
     "users invite ann@example.test --redirect-url https://app.example.test",
   ],
-  rows: [...listRows, ...oneRows, ...sessionRows],
+  rows: [...listRows, ...oneRows, ...sessionRows, ...identityRows],
 }

@@ -123,6 +123,7 @@ const of_noun: Partial<Record<string, IdKindName>> = {
   invitations: "invitation",
   keys: "api_key",
   mailbox: "mail",
+  mfa: "user",
   projects: "project",
   providers: "provider",
   push: "push",

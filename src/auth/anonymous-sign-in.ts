@@ -6,7 +6,7 @@ import type { AuthParts } from "./auth-parts"
 import { byDevice, type EndUserRow } from "./end-users"
 import type { AuthEnvironment } from "./environments"
 import { countRegistration } from "./guesses"
-import { requireAllowedDomain, requireMethod } from "./methods"
+import { requireMethod } from "./methods"
 import type { SignInAnswer } from "./schemas"
 import { completeSignIn, createUser, type UserClient } from "./sign-in"
 import { users } from "./tables"
@@ -28,7 +28,6 @@ export async function signInByDevice(
 ): Promise<Static<typeof SignInAnswer>> {
   requireMethod(environment, "anonymous")
   if (!(await byDevice(parts.store.read, environment, device_id))) {
-    requireAllowedDomain(environment.allowed_email_domains, null)
     const attempt = { identifier: `device ${device_id}`, ip: client.ip ?? "" }
     await countRegistration(parts, environment, attempt)
   }

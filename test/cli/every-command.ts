@@ -197,6 +197,11 @@ export const calls: Record<string, string[]> = {
   "users impersonate": [ID, "--reason", "r", "--ttl-seconds", "60"],
   "users sessions": [ID, "--limit", "2"],
   "users revoke-sessions": [ID],
+  "users identities": [ID],
+  "users mfa get": [ID],
+  "users mfa enroll": [ID, "--method", "sms", "--phone-number", "+14155550100"],
+  "users mfa verify": [ID, "123456", "--method", "sms"],
+  "users mfa reset": [ID],
   "suppressions list": [
     ...["--reason", "bounce", "--channel", "email", "--address", "a@b.c", "--origin", "event"],
     ...["--diagnostic", "ofr", "--since", "7d", "--limit", "2"],
@@ -511,7 +516,10 @@ function answerTexts(api: FakeApi): void {
 }
 
 function answerUsers(api: FakeApi): void {
-  const user = { id: ID, email: "a@b.c", name: null, phone_number: null, status: "active" }
+  const user = {
+    ...{ id: ID, email: "a@b.c", name: null, phone_number: null, status: "active" },
+    ...{ mfa_methods: [], identities: [] },
+  }
   const path = `/v1/auth/users/${ID}`
   api.data("GET /v1/auth/users", [user])
   api.data("GET /v1/auth/email-templates", [
@@ -526,6 +534,9 @@ function answerUsers(api: FakeApi): void {
   api.data(`POST ${path}/impersonate`, { access_token: "t", expires_in: 60, session: {} })
   api.data(`GET ${path}/sessions`, [])
   api.data(`DELETE ${path}/sessions`, { revoked: 1 })
+  api.data("POST /v1/auth/mfa/enroll", { method: "sms", sent: true, backup_codes: [] })
+  api.data("POST /v1/auth/mfa/verify-enrollment", { enabled: true, method: "sms" })
+  api.data(`DELETE ${path}/mfa`, user)
 }
 
 function answerPushes(api: FakeApi): void {

@@ -97,7 +97,6 @@ DELETE /v1/auth/organizations/{organization_id}/members/{user_id}
 DELETE /v1/auth/passkeys/{passkey_id}
 DELETE /v1/auth/sessions/{session_id}
 DELETE /v1/auth/users/me
-DELETE /v1/auth/users/{user_id}/mfa
 DELETE /v1/subscriber-inbox/{inbox_id}
 GET /
 GET /.well-known/webauthn
@@ -188,11 +187,9 @@ POST /v1/auth/game-center
 POST /v1/auth/mfa/backup-codes
 POST /v1/auth/mfa/challenge/send
 POST /v1/auth/mfa/disable
-POST /v1/auth/mfa/enroll
 POST /v1/auth/mfa/recovery
 POST /v1/auth/mfa/step-up
 POST /v1/auth/mfa/verify
-POST /v1/auth/mfa/verify-enrollment
 POST /v1/auth/oauth/{provider}/callback
 POST /v1/auth/oauth/{provider}/id-token
 POST /v1/auth/oauth/{provider}/link

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { generate } from "otplib"
 import { newApplication } from "../harness/application"
 import { hashingFully } from "../harness/quick-passwords"
 import type { TestProject } from "../harness/service"
@@ -100,3 +101,25 @@ test("plain passwords of a file are hashed 200 in a request", async () => {
   const { data } = await run(project, ["import", path])
   expect(data).toMatchObject({ imported: 230, failed: 0 })
 }, 60_000)
+
+test("second factors of a user are added, shown and reset", async () => {
+  const project = await shop()
+  const { id } = (await run(project, ["create", "--email", "ann@people.test"])).data
+  expect((await run(project, ["mfa", "reset", id])).exit).toBe(7)
+  const { secret, backup_codes } = (await run(project, ["mfa", "enroll", id])).data
+  expect(backup_codes).toHaveLength(10)
+  expect((await run(project, ["mfa", "verify", id, "12345"])).exit).toBe(7)
+  const code = await generate({ secret })
+  expect((await run(project, ["mfa", "verify", id, code])).data).toMatchObject({
+    ...{ enabled: true, method: "totp" },
+  })
+  const shown = await run(project, ["mfa", "get", id, "--json=mfa_enabled,mfa_methods"])
+  expect(shown.data).toEqual({ mfa_enabled: true, mfa_methods: ["totp"] })
+  expect((await run(project, ["mfa", "reset", id])).data.mfa_methods).toEqual([])
+})
+
+test("the accounts elsewhere of a user are listed", async () => {
+  const project = await shop()
+  const { id } = (await run(project, ["create", "--email", "ann@people.test"])).data
+  expect((await run(project, ["identities", id])).out.trim()).toBe("[]")
+})
