@@ -1,17 +1,6 @@
-import type { Components } from "../../src/client/components"
 import type { Action } from "../lib/context"
 import { asks, own, type Resource, row } from "../lib/resource"
-import { ago, type Columns, wide } from "../lib/table"
-
-type User = Components["User"]
-
-const identityColumns: Columns<User["identities"][number]> = {
-  ID: "id",
-  PROVIDER: "provider",
-  ACCOUNT: wide(({ provider_user_id }) => provider_user_id),
-  EMAIL: wide(({ email }) => email, "last"),
-  LINKED: ago(({ linked_at }) => linked_at),
-}
+import { identityColumns } from "../lib/user-text"
 
 const identities: Action<object> = async (context, _, user_id = "") => {
   const { data } = await context.call("GET /v1/auth/users/{user_id}", { params: { user_id } })

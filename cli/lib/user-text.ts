@@ -40,3 +40,12 @@ export const userSessionColumns: Columns<Components["UserSession"]> = {
   "LAST USED": ({ last_used_at }) => age(last_used_at),
   EXPIRES: { cell: ({ expires_at }) => age(expires_at), spare: 3 },
 }
+
+/** The accounts elsewhere that a user signs in with. */
+export const identityColumns: Columns<User["identities"][number]> = {
+  ID: "id",
+  PROVIDER: "provider",
+  ACCOUNT: { cell: ({ provider_user_id }) => provider_user_id, flexible: true },
+  EMAIL: { cell: ({ email }) => email ?? "", flexible: "last" },
+  LINKED: ({ linked_at }) => age(linked_at),
+}

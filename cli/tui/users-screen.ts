@@ -5,7 +5,7 @@ import { emailColumns } from "../lib/email-text"
 import { usage } from "../lib/errors"
 import { type Columns, fields, table } from "../lib/table"
 import type { Paint } from "../lib/terminal"
-import { identifierOf, userColumns, userSessionColumns } from "../lib/user-text"
+import { identifierOf, identityColumns, userColumns, userSessionColumns } from "../lib/user-text"
 import { action, back, copy, key, moving, neighbours, scrolling } from "./keys"
 import { chosen, loadOf, rowsOf } from "./lists"
 import { PAGE, readable } from "./reading"
@@ -135,8 +135,10 @@ function userText({ user, sessions, mails }: UserFacts, paint: Paint, width: num
   const mailed = mails
     ? list(mails, emailColumns)
     : paint.dim(user.email === null ? "the user has no address" : "this key may not read it")
+  const { identities, ...rest } = user
   return [
-    fields(Object.entries(user), paint),
+    fields(Object.entries(rest), paint),
+    section("ACCOUNTS ELSEWHERE", list(identities, identityColumns)),
     section("SESSIONS", list(sessions, userSessionColumns)),
     section("LAST MAILS OF SIGN-INS", mailed),
   ].join("\n\n")

@@ -78,16 +78,20 @@ test("an application is named by its slug, and one that is unknown is said", asy
   expect(unknown).toMatchObject({ is: "problem", problem: "there is no application none" })
 })
 
-test("an opened user shows their sessions and whether the last mails arrived", async () => {
+test("an opened user shows what they sign in with, their sessions and whether the last mails arrived", async () => {
   const opening = pressed(screen(), "<enter>")
   expect(opening.intents).toEqual([readOf("users", "u2")])
   using api = new FakeApi()
-  api.data("GET /v1/auth/users/u2", ann)
+  const account = { id: "i1", provider: "google", provider_user_id: "1081", email: "a@g.test" }
+  const identities = [{ ...account, linked_at: ann.created_at }]
+  api.data("GET /v1/auth/users/u2", { ...ann, mfa_methods: ["totp", "passkey"], identities })
   api.data("GET /v1/auth/users/u2/sessions", [userSession("s1", { device: "Firefox on Linux" })])
   api.data("GET /v1/emails", [email({ subject: "Your code", status: "delivered" })])
   const { state } = applyNews(opening.state, await newsOf(api, readOf("users", "u2")))
   const text = detailLines(state, 100, false).join("\n")
   expect(text).toContain("Firefox on Linux")
+  expect(text).toMatch(/mfa_methods +totp, passkey/)
+  expect(text).toMatch(/ACCOUNTS ELSEWHERE\s*\n.*\n.*google +1081 +a@g.test/)
   expect(text).toMatch(/LAST MAILS OF SIGN-INS\s*\n.*\n.*Your code +delivered/)
   expect(api.seen.find(({ path }) => path === "/v1/emails")?.query).toEqual({
     ...{ per_page: "5", to: "ann@example.com", stream: "auth" },
