@@ -1,5 +1,6 @@
 import { accountRows, useProjectRow } from "./commands/accounts"
 import { adminResource, planResource } from "./commands/admin"
+import { oauthResource } from "./commands/application-oauth"
 import { applicationResources } from "./commands/applications"
 import { categoryRows } from "./commands/categories"
 import { completionRow } from "./commands/completion"
@@ -15,6 +16,7 @@ import { backupResource, configResource, databaseResource, localRows } from "./c
 import { deleteUserRow, enrollRow, loginRows } from "./commands/login"
 import { logRows } from "./commands/logs"
 import { mailboxRows } from "./commands/mailbox"
+import { organizationResources } from "./commands/orgs"
 import { preferenceRows } from "./commands/preferences"
 import { profileResource } from "./commands/profiles"
 import { isMember, memberId, projectRows } from "./commands/projects"
@@ -116,6 +118,7 @@ export const resources: readonly Resource[] = [
   },
   userResource,
   factorResource,
+  ...organizationResources,
   {
     noun: "logs",
     about: "list and follow the API requests of the last days",
@@ -166,6 +169,7 @@ export const resources: readonly Resource[] = [
     rows: jobRows,
   },
   ...applicationResources,
+  oauthResource,
   {
     noun: "keys",
     about: "manage the API keys of the project",

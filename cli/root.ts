@@ -48,7 +48,7 @@ const groups: Record<string, string> = {
     "emails push sms devices scheduled templates categories topics inbound inbox subscribers suppressions domains providers mailbox smtp",
   "Follow what happens:": "tui events webhooks listen trigger logs",
   "Keys, people and projects:": "keys projects accounts members invitations settings",
-  "End users:": "applications users",
+  "End users:": "applications users orgs",
   "Work and use:": "queue jobs usage reputation audit",
   "Help:": "help completion routes version",
 }

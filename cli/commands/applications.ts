@@ -164,7 +164,7 @@ const keyRows = [
 
 const GAMING = "/v1/auth/applications/{application_id}/gaming-providers"
 
-const environmentFlag = "environment: live or test (default: live)"
+export const environmentFlag = "environment: live or test (default: live)"
 
 const gamingRows = [
   row("list <application>", `GET ${GAMING}`, {

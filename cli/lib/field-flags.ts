@@ -89,7 +89,7 @@ const PLACEHOLDERS: Readonly<Record<string, readonly string[]>> = {
       "request-id",
       "subscriber-id",
     ],
-    ...["thread", "user", "user-id"],
+    ...["team-id", "thread", "user", "user-id"],
   ],
   "<label>": ["return-path", "tracking"],
   "<language>": ["locale"],

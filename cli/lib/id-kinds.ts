@@ -79,6 +79,11 @@ export const id_kinds = {
     field: "user_id",
     label: ({ email }) => [email],
   },
+  organization: {
+    plural: "organizations",
+    route: "GET /v1/auth/organizations",
+    label: ({ name }) => [name],
+  },
   project: { plural: "projects", route: "GET /v1/projects", label: ({ name }) => [name] },
   provider: { plural: "providers", route: "GET /v1/providers", label: ({ name }) => [name] },
   publish: {
@@ -124,6 +129,7 @@ const of_noun: Partial<Record<string, IdKindName>> = {
   keys: "api_key",
   mailbox: "mail",
   mfa: "user",
+  orgs: "organization",
   projects: "project",
   providers: "provider",
   push: "push",
@@ -142,6 +148,7 @@ const of_argument: Partial<Record<string, IdKindName>> = {
   delivery: "delivery",
   device: "device",
   domain: "domain",
+  organization: "organization",
   user: "member",
 }
 
@@ -160,6 +167,8 @@ const of_flag: Partial<Record<string, IdKindName>> = {
 export function kindOfArgument(command: Command, name: string): IdKindName | undefined {
   const noun = command.parent?.name() ?? ""
   if (name === "id") return of_noun[noun]
+  // A user of an application is no member of the account.
+  if (name === "user" && command.parent?.parent?.name() === "orgs") return "user"
   // `domains add acme.test` names a domain that is not there yet.
   return noun === "domains" && command.name() === "add" ? undefined : of_argument[name]
 }

@@ -208,6 +208,7 @@ const EXAMPLE_WORDS: Partial<Record<string, string>> = {
   "name=value": "hide_account_existence=true",
   plan: "pro",
   platform: "game-center",
+  provider: "google",
   queue: "email",
   role: "admin",
   subscriber: "user-42",

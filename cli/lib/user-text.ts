@@ -49,3 +49,11 @@ export const identityColumns: Columns<User["identities"][number]> = {
   EMAIL: { cell: ({ email }) => email ?? "", flexible: "last" },
   LINKED: ({ linked_at }) => age(linked_at),
 }
+
+/** The organizations of one user. */
+export const ownOrganizationColumns: Columns<Components["Organization"]> = {
+  ID: "id",
+  NAME: { cell: ({ name }) => name, flexible: true },
+  ROLE: ({ role }) => role,
+  MFA: { cell: ({ mfa_required }) => (mfa_required ? "required" : ""), spare: 2 },
+}

@@ -97,6 +97,8 @@ export interface SubscriberFacts {
 export interface UserFacts {
   user: Components["User"]
   sessions: readonly Components["UserSession"][]
+  /** The newest ones. */
+  organizations: readonly Components["Organization"][]
   /** The newest mails of sign-ins; undefined where the user has no address, or the key may not read them. */
   mails: readonly Components["EmailSummary"][] | undefined
 }

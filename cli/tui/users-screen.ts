@@ -5,7 +5,13 @@ import { emailColumns } from "../lib/email-text"
 import { usage } from "../lib/errors"
 import { type Columns, fields, table } from "../lib/table"
 import type { Paint } from "../lib/terminal"
-import { identifierOf, identityColumns, userColumns, userSessionColumns } from "../lib/user-text"
+import {
+  identifierOf,
+  identityColumns,
+  ownOrganizationColumns,
+  userColumns,
+  userSessionColumns,
+} from "../lib/user-text"
 import { action, back, copy, key, moving, neighbours, scrolling } from "./keys"
 import { chosen, loadOf, rowsOf } from "./lists"
 import { PAGE, readable } from "./reading"
@@ -115,20 +121,27 @@ const NEWEST = { per_page: 5 }
 async function userFacts(client: Client, { id: user_id }: { id: string }): Promise<UserFacts> {
   const one = "GET /v1/auth/users/{user_id}"
   const { data: user } = await client.call(one, { params: { user_id } })
-  const { email } = user
-  const [sessions, mails] = await Promise.all([
+  const { email, application_id, environment } = user
+  const own = { user_id, application_id, environment }
+  const [sessions, organizations, mails] = await Promise.all([
     client.call(`${one}/sessions`, { params: { user_id } }),
+    client.call("GET /v1/auth/organizations", { query: own }),
     email === null
       ? undefined
       : readable(
           client.call("GET /v1/emails", { query: { ...NEWEST, to: email, stream: "auth" } }),
         ),
   ])
-  return { user, sessions: sessions.data, mails: mails?.data }
+  const own_lists = { sessions: sessions.data, organizations: organizations.data }
+  return { user, ...own_lists, mails: mails?.data }
 }
 
 /** The newest mail comes first: its status says whether the last code arrived. */
-function userText({ user, sessions, mails }: UserFacts, paint: Paint, width: number): string {
+function userText(
+  { user, sessions, organizations, mails }: UserFacts,
+  paint: Paint,
+  width: number,
+): string {
   const section = (title: string, text: string) => `${paint.bold(title)}\n${text}`
   const list = <Row>(rows: readonly Row[], shown: Columns<Row>) =>
     rows.length === 0 ? paint.dim("none") : table(rows, shown, width, paint)
@@ -139,6 +152,7 @@ function userText({ user, sessions, mails }: UserFacts, paint: Paint, width: num
   return [
     fields(Object.entries(rest), paint),
     section("ACCOUNTS ELSEWHERE", list(identities, identityColumns)),
+    section("ORGANIZATIONS", list(organizations, ownOrganizationColumns)),
     section("SESSIONS", list(sessions, userSessionColumns)),
     section("LAST MAILS OF SIGN-INS", mailed),
   ].join("\n\n")

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test"
+import { newApplication } from "../harness/application"
 import { team } from "../harness/people"
 import { sharedService } from "../harness/shared-service"
 import { onTerminal } from "./belfry"
@@ -53,4 +54,25 @@ test("a person deletes one by its slug", async () => {
   expect(byKey.exit).toBe(3)
   const answer = { body: { confirm: "shop" }, headers: home }
   expect((await owner.call("DELETE", `/v1/auth/applications/${data.id}`, answer)).status).toBe(200)
+})
+
+test("a sign-in provider is set up with secrets from files, and shown without them", async () => {
+  const project = await service.project()
+  const { id } = await newApplication(service, project)
+  const env = { BELFRY_URL: url, BELFRY_API_KEY: project.key }
+  const run = async (words: string[], stdin = "") => {
+    const all = ["apps", "oauth", ...words, "--yes", "--json"]
+    const { exit, out, err } = await belfry(all, { env, stdin })
+    return { exit, err, data: exit === 0 ? JSON.parse(out) : undefined }
+  }
+  const google = ["set", id, "google", "--client-id", "4711.example"]
+  const made = await run([...google, "--client-secret", "@-"], "quiet-river-secret\n")
+  expect(made.data).toMatchObject({ provider: "google", environment: "live", enabled: true })
+  expect(JSON.stringify(made.data)).not.toContain("quiet-river")
+  const off = await run([...google, "--scope", "openid", "--disabled"])
+  expect(off.data).toMatchObject({ enabled: false, scopes: ["openid"] })
+  expect(off.data.client_secret).toBe(made.data.client_secret)
+  expect((await run(["list", id])).data).toMatchObject([{ provider: "google", enabled: false }])
+  expect((await run(["rm", id, "google"])).exit).toBe(0)
+  expect((await run(["rm", id, "google"])).exit).toBe(3)
 })

@@ -198,6 +198,18 @@ export const calls: Record<string, string[]> = {
   "users sessions": [ID, "--limit", "2"],
   "users revoke-sessions": [ID],
   "users identities": [ID],
+  "orgs list": [
+    ...["--application", ID, "--environment", "test", "--user-id", ID, "--q", "acme"],
+    ...["--limit", "2"],
+  ],
+  "orgs get": [ID],
+  "orgs create": ["--name", "Acme", "--slug", "acme", "--metadata", "a=b"],
+  "orgs update": [ID, "--mfa-required", "on", "--domain", "b.c"],
+  "orgs rm": [ID],
+  "orgs members list": [ID, "--limit", "2"],
+  "orgs members add": [ID, ID, "--role", "admin", "--permission", "invoices:read"],
+  "orgs members update": [ID, ID, "--role", "owner", "--permission", "none"],
+  "orgs members rm": [ID, ID],
   "users mfa get": [ID],
   "users mfa enroll": [ID, "--method", "sms", "--phone-number", "+14155550100"],
   "users mfa verify": [ID, "123456", "--method", "sms"],
@@ -331,6 +343,12 @@ export const calls: Record<string, string[]> = {
     ...["--client-secret", "quiet-river"],
   ],
   "applications gaming rm": [ID, "game-center", "--environment", "test"],
+  "applications oauth list": [ID],
+  "applications oauth set": [
+    ...[ID, "oidc-work", "--environment", "test", "--client-id", "c", "--scope", "email"],
+    ...["--client-secret", "quiet-river", "--issuer", "https://b.c", "--disabled"],
+  ],
+  "applications oauth rm": [ID, "google", "--environment", "test"],
   "keys create": ["--name", "ci", "--scope", "email:send", "--ip", "127.0.0.1"],
   "keys list": ["--status", "active", "--limit", "2"],
   "keys get": [ID],
@@ -490,6 +508,10 @@ function answerApplications(api: FakeApi): void {
   api.data(`GET ${one}/gaming-providers`, [{ ...platform, client_id: "1-a", updated_at: AT }])
   api.data(`PUT ${one}/gaming-providers/play-games`, platform)
   api.data(`DELETE ${one}/gaming-providers/game-center`, { id: ID, deleted: true })
+  const elsewhere = { provider: "google", environment: "live", enabled: true, callback_url: "u" }
+  api.data(`GET ${one}/oauth-providers`, [{ ...elsewhere, client_id: "c", updated_at: AT }])
+  api.data(`PUT ${one}/oauth-providers/oidc-work`, elsewhere)
+  api.data(`DELETE ${one}/oauth-providers/google`, { id: ID, deleted: true })
   const key = { id: ID, environment: "live", name: "Website", key: "svca_live_pub_1" }
   api.data(`GET ${one}/keys`, [{ ...key, last_used_at: null, created_at: AT }])
   api.data(`POST ${one}/keys`, key)
@@ -537,6 +559,21 @@ function answerUsers(api: FakeApi): void {
   api.data("POST /v1/auth/mfa/enroll", { method: "sms", sent: true, backup_codes: [] })
   api.data("POST /v1/auth/mfa/verify-enrollment", { enabled: true, method: "sms" })
   api.data(`DELETE ${path}/mfa`, user)
+  answerOrganizations(api)
+}
+
+function answerOrganizations(api: FakeApi): void {
+  const path = "/v1/auth/organizations"
+  const organization = { id: ID, name: "Acme", slug: "acme", mfa_required: false, role: "owner" }
+  const member = { id: ID, end_user_id: ID, role: "member", permissions: [], email: "a@b.c" }
+  api.data(`GET ${path}`, [organization])
+  api.data(`POST ${path}`, organization)
+  for (const call of ["GET", "PATCH"]) api.data(`${call} ${path}/${ID}`, organization)
+  api.data(`GET ${path}/${ID}/members`, [member])
+  api.data(`POST ${path}/${ID}/members`, member)
+  api.data(`PATCH ${path}/${ID}/members/${ID}`, member)
+  for (const one of ["", `/members/${ID}`])
+    api.data(`DELETE ${path}/${ID}${one}`, { id: ID, deleted: true })
 }
 
 function answerPushes(api: FakeApi): void {

@@ -90,10 +90,7 @@ test("no address of any request holds the key, or any other flag that is not for
  */
 const without_command = `
 DELETE /session
-DELETE /v1/auth/applications/{application_id}/oauth-providers/{provider}
 DELETE /v1/auth/identities/{identity_id}
-DELETE /v1/auth/organizations/{organization_id}
-DELETE /v1/auth/organizations/{organization_id}/members/{user_id}
 DELETE /v1/auth/passkeys/{passkey_id}
 DELETE /v1/auth/sessions/{session_id}
 DELETE /v1/auth/users/me
@@ -131,7 +128,6 @@ GET /v1/admin/doctor
 GET /v1/auth/applications/self
 GET /v1/auth/applications/{application_id}/.well-known/openid-configuration
 GET /v1/auth/applications/{application_id}/jwks.json
-GET /v1/auth/applications/{application_id}/oauth-providers
 GET /v1/auth/config
 GET /v1/auth/email-otp/availability
 GET /v1/auth/identities
@@ -139,9 +135,6 @@ GET /v1/auth/mfa
 GET /v1/auth/oauth/providers
 GET /v1/auth/oauth/{provider}/authorize
 GET /v1/auth/oauth/{provider}/callback
-GET /v1/auth/organizations
-GET /v1/auth/organizations/{organization_id}
-GET /v1/auth/organizations/{organization_id}/members
 GET /v1/auth/passkeys
 GET /v1/auth/password-requirements
 GET /v1/auth/phone/availability
@@ -155,8 +148,6 @@ GET /v1/subscriber-inbox
 GET /v1/subscriber-inbox/preferences
 GET /v1/subscriber-inbox/unread-count
 GET /v1/subscriber-inbox/{inbox_id}
-PATCH /v1/auth/organizations/{organization_id}
-PATCH /v1/auth/organizations/{organization_id}/members/{user_id}
 PATCH /v1/auth/passkeys/{passkey_id}
 PATCH /v1/auth/users/me
 PATCH /v1/subscriber-inbox/{inbox_id}
@@ -193,9 +184,7 @@ POST /v1/auth/mfa/verify
 POST /v1/auth/oauth/{provider}/callback
 POST /v1/auth/oauth/{provider}/id-token
 POST /v1/auth/oauth/{provider}/link
-POST /v1/auth/organizations
 POST /v1/auth/organizations/{organization_id}/leave
-POST /v1/auth/organizations/{organization_id}/members
 POST /v1/auth/passkeys/login/options
 POST /v1/auth/passkeys/login/verify
 POST /v1/auth/passkeys/register/options
@@ -230,7 +219,6 @@ POST /v1/subscriber-inbox/read-all
 POST /v1/subscriber-inbox/seen-all
 POST /v1/subscriber-inbox/ticket
 POST /v1/subscriber-inbox/{inbox_id}/actions/{action_key}
-PUT /v1/auth/applications/{application_id}/oauth-providers/{provider}
 PUT /v1/subscriber-inbox/preferences
 PUT /v1/templates/{template_id}
 PUT /v1/webhooks/{webhook_id}

@@ -86,10 +86,16 @@ test("an opened user shows what they sign in with, their sessions and whether th
   const identities = [{ ...account, linked_at: ann.created_at }]
   api.data("GET /v1/auth/users/u2", { ...ann, mfa_methods: ["totp", "passkey"], identities })
   api.data("GET /v1/auth/users/u2/sessions", [userSession("s1", { device: "Firefox on Linux" })])
+  api.data("GET /v1/auth/organizations", [
+    { id: "o1", name: "Acme", role: "owner", mfa_required: true },
+  ])
   api.data("GET /v1/emails", [email({ subject: "Your code", status: "delivered" })])
   const { state } = applyNews(opening.state, await newsOf(api, readOf("users", "u2")))
   const text = detailLines(state, 100, false).join("\n")
   expect(text).toContain("Firefox on Linux")
+  expect(text).toMatch(/ORGANIZATIONS\s*\n.*\n.*Acme +owner +required/)
+  const asked = api.seen.find(({ path }) => path === "/v1/auth/organizations")
+  expect(asked?.query).toMatchObject({ user_id: "u2", environment: "live" })
   expect(text).toMatch(/mfa_methods +totp, passkey/)
   expect(text).toMatch(/ACCOUNTS ELSEWHERE\s*\n.*\n.*google +1081 +a@g.test/)
   expect(text).toMatch(/LAST MAILS OF SIGN-INS\s*\n.*\n.*Your code +delivered/)
