@@ -108,5 +108,5 @@ export const organizationResources: Resource[] = [
     example: ["orgs list", `orgs update ${ID} --mfa-required on`],
     rows: organizationRows,
   },
-  { noun: "orgs members", about: "manage who belongs to an organization", rows: memberRows },
+  { noun: "orgs members", about: "manage the members of an organization", rows: memberRows },
 ]
