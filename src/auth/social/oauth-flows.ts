@@ -12,7 +12,7 @@ import type { AuthEnvironment } from "../environments"
 import { requireMethod } from "../methods"
 import { requireRedirect } from "../redirects"
 import { adapterOf } from "./oauth-adapters"
-import { providerConfig } from "./oauth-providers"
+import { callbackUrl, providerConfig } from "./oauth-providers"
 import { oauthFlows } from "./tables"
 
 /** From the start until the provider answers; a person may have to find their password. */
@@ -51,10 +51,6 @@ export interface FlowWish {
   user_id?: string
 }
 
-/** The address at which the provider answers; its console wants it character by character. */
-export const callbackUrlOf = ({ base_url }: Pick<AuthParts, "base_url">, provider: string) =>
-  `${base_url()}/v1/auth/oauth/${provider}/callback`
-
 export const randomText = (): string => randomBytes(32).toString("base64url")
 
 export const s256 = (text: string): string =>
@@ -78,7 +74,7 @@ export async function beginFlow(
   const secrets: FlowSecrets = { code_verifier: randomText(), nonce: randomText() }
   const authorization_url = await adapterOf(provider).authorizationUrl({
     ...{ config, state, scopes, nonce: secrets.nonce },
-    redirect_uri: callbackUrlOf(parts, provider),
+    redirect_uri: callbackUrl(parts.base_url(), provider),
     code_challenge: s256(secrets.code_verifier),
   })
   const { id: environment_id, project_id } = environment

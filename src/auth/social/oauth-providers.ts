@@ -172,7 +172,8 @@ function opened(secrets: Secrets, row: OAuthProviderRow, column: SealedColumn): 
 
 const OIDC = /^oidc-[a-z0-9][a-z0-9-]{0,39}$/
 
-function requireName(provider: string) {
+/** Throws 404 `not_found` for another word in a path. */
+export function requireName(provider: string): void {
   if (OIDC.test(provider) || NAMED_PROVIDERS.some((name) => name === provider)) return
   const text = "A provider is google, apple, github, microsoft, or oidc- and a name of your choice."
   fail("not_found", text)

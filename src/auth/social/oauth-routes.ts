@@ -11,8 +11,8 @@ import { AuthResult, FactorAwaited, SignInAnswer } from "../schemas"
 import { clientOf } from "../sign-in"
 import { redirectField } from "../sign-in-fields"
 import { arrive, beginFlow, FLOW_SECONDS, randomText } from "./oauth-flows"
+import { requireName } from "./oauth-providers"
 import { exchangeCode, offeredProviders, signInByIdToken } from "./oauth-sign-in"
-import { NAMED_PROVIDERS } from "./providers/oauth-adapter"
 
 const MOST_STATE = 2000
 const MOST_SCOPES = 1000
@@ -173,7 +173,7 @@ const sendOn = (location: string, headers: Record<string, string> = {}) =>
 
 const callbackRoutes = (parts: AuthParts): AnyRoute[] => {
   const takeAnswer = async (provider: string, answer: Static<typeof Arrival>, request: Request) => {
-    requireProvider(provider)
+    requireName(provider)
     return sendOn(await arrive(parts, provider, answer, cookieIn(request, provider))) as never
   }
   return [
@@ -213,12 +213,6 @@ const callbackRoutes = (parts: AuthParts): AnyRoute[] => {
       },
     }),
   ]
-}
-
-/** Another word than the name of a provider is no part of a path. */
-function requireProvider(provider: string): void {
-  if (NAMED_PROVIDERS.some((name) => name === provider) || provider.startsWith("oidc-")) return
-  fail("not_found", "There is no such provider.")
 }
 
 const refuseNobody = () =>

@@ -8,8 +8,8 @@ import type { SignInAnswer } from "../schemas"
 import type { UserClient } from "../sign-in"
 import { signInByAccount } from "./account-sign-in"
 import { adapterOf } from "./oauth-adapters"
-import { type CodeShown, callbackUrlOf, takeFlow } from "./oauth-flows"
-import { providerConfig } from "./oauth-providers"
+import { type CodeShown, takeFlow } from "./oauth-flows"
+import { callbackUrl, providerConfig } from "./oauth-providers"
 import type { ProviderTokens } from "./providers/oauth-adapter"
 import { oauthProviders } from "./tables"
 
@@ -29,7 +29,7 @@ export async function exchangeCode(
   requireMethod(environment, "oauth")
   const config = await providerConfig(parts, environment, provider)
   const { user_id, ...asked } = await takeFlow(parts, environment, provider, shown)
-  const redirect_uri = callbackUrlOf(parts, provider)
+  const redirect_uri = callbackUrl(parts.base_url(), provider)
   const proven = await adapterOf(provider).exchange({ config, redirect_uri, ...asked })
   const { account, provider_tokens } = proven
   const told = { provider, account, client, user_id }
