@@ -39,6 +39,8 @@ const STORIES = new Set([
   "test/auth/sign-in.test.ts",
   "test/auth/social/game-center.test.ts",
   "test/auth/social/play-games.test.ts",
+  "test/auth/social/account-sign-in.test.ts",
+  "test/auth/social/oauth-flows.test.ts",
   "test/auth/user-sessions.test.ts",
   "test/domains/verification.test.ts",
   "test/events/feed.test.ts",

@@ -1,6 +1,5 @@
 import type { Static } from "@sinclair/typebox"
 import { conflict } from "../../core/errors"
-import { isMailbox } from "../../lib/address"
 import type { Tx } from "../../store/store"
 import type { AuthParts } from "../auth-parts"
 import { byEmail, type EndUserRow, emailKeyOf, findForUpdate, holdIdentifiers } from "../end-users"
@@ -9,11 +8,7 @@ import { requireAllowedDomain, requireEmailDomain } from "../methods"
 import type { SignInAnswer } from "../schemas"
 import { completeSignIn, createUser, type UserClient } from "../sign-in"
 import { addIdentity, findByAccount } from "./identities"
-import { type ProvenAccount, providerFault } from "./providers/oauth-adapter"
-
-const LONGEST_ID = 255
-const LONGEST_NAME = 200
-const LONGEST_URL = 2048
+import type { ProvenAccount } from "./providers/oauth-adapter"
 
 /** An account that a provider proved. */
 export interface AccountShown {
@@ -32,9 +27,8 @@ export async function signInByAccount(
   tx: Tx,
   parts: AuthParts,
   environment: AuthEnvironment,
-  { provider, account: told, client, user_id }: AccountShown,
+  { provider, account, client, user_id }: AccountShown,
 ): Promise<Static<typeof SignInAnswer>> {
-  const account = readable(provider, told)
   const shown = { provider, ...account }
   const entered = user_id
     ? { user: await linkedTo(tx, environment, user_id, shown), is_new: false }
@@ -49,29 +43,6 @@ interface Entered {
   user: EndUserRow
   is_new: boolean
 }
-
-/** What the provider tells, as far as a user can have it. */
-function readable(provider: string, told: ProvenAccount): ProvenAccount {
-  const { provider_user_id, email, email_verified, name, avatar_url } = told
-  if (!isText(provider_user_id, LONGEST_ID)) throw providerFault(provider, "the account has no id")
-  const address = email !== null && isMailbox(email) ? email : null
-  return {
-    provider_user_id,
-    ...{ email: address, email_verified: email_verified && address !== null },
-    name:
-      name
-        ?.replace(/[\p{Cc}\u2028\u2029]/gu, " ")
-        .slice(0, LONGEST_NAME)
-        .toWellFormed() || null,
-    avatar_url: isPicture(avatar_url) ? avatar_url : null,
-  }
-}
-
-const isText = (text: string, most: number) =>
-  text !== "" && text.length <= most && text.isWellFormed() && !text.includes("\0")
-
-const isPicture = (url: string | null) =>
-  url !== null && url.length <= LONGEST_URL && /^https?:\/\/\S+$/.test(url) && URL.canParse(url)
 
 /** The user that is signed in says so themselves, so addresses may differ. */
 async function linkedTo(
