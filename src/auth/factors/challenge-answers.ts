@@ -61,18 +61,28 @@ export async function answerChallenge(
 
 const ofProject = ({ project_id }: AuthEnvironment) => eq(users.project_id, project_id)
 
-type SignInFactor = GivenFactor & { challenge_token: string }
-
 /**
  * Signs in with a second factor. Throws 401 `invalid_mfa`, `invalid_totp`, `invalid_backup_code`, 422 `invalid_otp`,
  * `otp_expired`, and 429 for guessing.
  */
-export const verify = (
+export async function verify(
   parts: AuthParts,
   environment: AuthEnvironment,
-  given: SignInFactor,
+  { challenge_token, ...given }: GivenFactor & { challenge_token: string },
   client: UserClient,
-): Promise<AuthResultRecord> => enter(parts, environment, given, client, refuseAnswer)
+  refuse: Answered["refuse"] = refuseAnswer,
+): Promise<AuthResultRecord> {
+  const { totp_code, backup_code, method, code } = given
+  if (!(totp_code ?? backup_code ?? (method && code)))
+    throw invalid("totp_code", "required", "The request needs a code.")
+  const challenge = await tryFactorChallenge(parts, environment, challenge_token)
+  const user = await personOf(parts, environment, challenge)
+  const proof = await proveFactor(parts, environment, user, given, "mfa")
+  if (proof === undefined || typeof proof === "string") return refuse(proof ?? "wrong_code")
+  return parts.store.tx((tx) =>
+    answerChallenge(tx, parts, environment, challenge, { proof, client, refuse }),
+  )
+}
 
 /** The same for a backup code, with how many are left. Throws 422 `invalid_recovery_code`. */
 export async function recover(
@@ -81,36 +91,11 @@ export async function recover(
   given: { challenge_token: string; backup_code: string },
   client: UserClient,
 ) {
-  const result = await enter(parts, environment, given, client, () =>
+  const result = await verify(parts, environment, given, client, () =>
     fail("invalid_recovery_code", "This backup code is wrong, or it was used."),
   )
   const user = { id: result.user.id, project_id: environment.project_id }
   return { ...result, backup_codes_left: await backupCodesLeft(parts.store.read, user) }
-}
-
-async function enter(
-  parts: AuthParts,
-  environment: AuthEnvironment,
-  { challenge_token, ...given }: SignInFactor,
-  client: UserClient,
-  refuse: Answered["refuse"],
-): Promise<AuthResultRecord> {
-  const { store } = parts
-  requireCode(given)
-  const challenge = await tryFactorChallenge(parts, environment, challenge_token)
-  const user = await personOf(parts, environment, challenge)
-  const proof = await proveFactor(parts, environment, user, given, "mfa")
-  if (proof === undefined || typeof proof === "string") return refuse(proof ?? "wrong_code")
-  return store.tx((tx) =>
-    answerChallenge(tx, parts, environment, challenge, { proof, client, refuse }),
-  )
-}
-
-/** Before the try is counted. */
-function requireCode({ totp_code, backup_code, method, code }: GivenFactor): void {
-  if (totp_code !== undefined || backup_code !== undefined) return
-  if (method !== undefined && code !== undefined) return
-  throw invalid("totp_code", "required", "The request needs a code.")
 }
 
 const personOf = async (
@@ -146,16 +131,10 @@ export async function sendChallengeCode(
   const user = await personOf(parts, environment, challenge)
   const to = await destinationOf(store.read, user, method)
   if (!to) return fail("invalid_mfa", "The user has no such method.")
-  const ready = await prepareFactorCode(
-    parts,
-    environment,
-    user,
-    { method, to, purpose: "mfa" },
-    ip,
-  )
-  const { data } = ready
+  const wanted = { method, to, purpose: "mfa" as const }
+  const { data, accept } = await prepareFactorCode(parts, environment, user, wanted, ip)
   const message_id = await store.tx(async (tx) => {
-    const id = await ready.accept(tx)
+    const id = await accept(tx)
     await keepAnswer(tx, claim, { data })
     return id
   })

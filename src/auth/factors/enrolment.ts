@@ -14,8 +14,8 @@ import type { AuthEnvironment } from "../environments"
 import { countCheck } from "../guesses"
 import { actorFacts, type OwnedUser, recordUser } from "../managed-users"
 import { prepareFactorCode } from "./factor-codes"
-import { amrOf, proveSent, type SentMethod, secretContext, secretOf } from "./factor-proofs"
-import { addMethod, hashesOf, takeBackupCodes } from "./own-factors"
+import { amrOf, type FactorProof, proveSent, secretContext, secretOf } from "./factor-proofs"
+import { addMethod, hashesOf, ofUser, takeBackupCodes } from "./own-factors"
 import type { BegunEnrolment, Enrolment, FactorOn } from "./schemas"
 import { noteFactor, requireProvenSession } from "./step-up"
 import { userFactors } from "./tables"
@@ -59,7 +59,7 @@ export async function enroll(
   await parts.store.tx(async (tx) => {
     const same = await findForUpdate(tx, environment.project_id, user.id)
     requireFree(same, method)
-    const mine = and(ofUser(same), eq(userFactors.method, method))
+    const mine = and(ofUser(userFactors, same), eq(userFactors.method, method))
     await tx.delete(userFactors).where(mine)
     await tx.insert(userFactors).values({
       ...{ id: begun.id, project_id: same.project_id, user_id: same.id, method },
@@ -130,9 +130,6 @@ function numberOf({ phone_number }: EndUserRow, asked: string | undefined): stri
   return isPhone(number) ? number : fail("invalid_phone_number", NOT_A_PHONE)
 }
 
-const ofUser = ({ id, project_id }: EndUserRow) =>
-  and(eq(userFactors.project_id, project_id), eq(userFactors.user_id, id))
-
 /**
  * The first code of an enrolment was right: the method is on, its backup codes are valid, and the session that
  * verified it has a second factor. Without a method the newest enrolment counts. Throws 400 `no_pending_enrollment`,
@@ -151,8 +148,8 @@ export async function verifyEnrollment(
   return store.tx(async (tx) => {
     const same = await findForUpdate(tx, environment.project_id, user.id)
     requireFree(same, waiting.method)
-    await proof.take(tx, same)
-    await verified(tx, waiting, proof.step)
+    if (!(await proof.take(tx, same))) return refuseFirst()
+    await verified(tx, { id: waiting.id, user: same }, proof.step)
     await takeBackupCodes(tx, same, waiting.code_hashes)
     const facts = session_id ? { ip_address: ip, session_id } : actorFacts(caller)
     const changed = await addMethod(tx, environment, same, waiting.method, facts)
@@ -174,7 +171,7 @@ async function waitingOf(
   const [found] = await store.read
     .select()
     .from(userFactors)
-    .where(and(ofUser(user), young, wanted))
+    .where(and(ofUser(userFactors, user), young, wanted))
     .orderBy(desc(created_at))
     .limit(1)
   return found ?? noneWaits()
@@ -193,29 +190,28 @@ async function proveFirst(
   user: EndUserRow,
   waiting: FactorRow,
   code: string,
-): Promise<{ step: number | null; take: (tx: Tx, user: EndUserRow) => Promise<void> }> {
-  if (waiting.method === "totp") {
+): Promise<{ step: number | null; take: FactorProof["take"] }> {
+  const { method } = waiting
+  if (method === "totp") {
     const step = await stepOf(secretOf(parts.secrets, waiting), code)
-    return step === undefined ? refuseFirst() : { step, take: async () => {} }
+    return step === undefined ? refuseFirst() : { step, take: async () => true }
   }
-  const typed = { method: waiting.method as SentMethod, code, purpose: "mfa_enroll" as const }
+  const typed = { method, code, purpose: "mfa_enroll" as const }
   const proof = await proveSent(parts, environment, user, typed)
-  if (typeof proof === "string") return refuseFirst()
-  return {
-    step: null,
-    take: async (tx, same) => {
-      if (!(await proof.take(tx, same))) refuseFirst()
-    },
-  }
+  return typeof proof === "string" ? refuseFirst() : { step: null, take: proof.take }
 }
 
 const refuseFirst = () => fail("invalid_code", "This code is wrong or has expired.")
 
 /** Another enrolment may have begun meanwhile, or this one ended: the code was not for that. */
-async function verified(tx: Tx, { id, project_id }: FactorRow, step: number | null): Promise<void> {
-  const own = and(eq(userFactors.project_id, project_id), eq(userFactors.id, id))
+async function verified(
+  tx: Tx,
+  { id, user }: { id: string; user: EndUserRow },
+  step: number | null,
+) {
   const change = { verified_at: now(), last_step: step, code_hashes: [] }
-  const open = and(own, isNull(userFactors.verified_at))
+  const mine = and(ofUser(userFactors, user), eq(userFactors.id, id))
+  const open = and(mine, isNull(userFactors.verified_at))
   const done = await tx.update(userFactors).set(change).where(open).returning()
   if (done.length === 0) noneWaits()
 }

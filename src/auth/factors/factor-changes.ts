@@ -1,5 +1,5 @@
 import type { Static } from "@sinclair/typebox"
-import { and, asc, eq, isNotNull } from "drizzle-orm"
+import { and, asc, isNotNull } from "drizzle-orm"
 import { fail } from "../../core/errors"
 import { answerOnce } from "../../http/idempotency"
 import type { Call } from "../../http/route"
@@ -14,7 +14,7 @@ import type { MfaMethod } from "../tables"
 import type { EnrolledMethod } from "./enrolment"
 import { backupCodesLeft } from "./factor-challenges"
 import type { FactorProof, GivenFactor } from "./factor-proofs"
-import { newBackupCodesFor, removeAllMethods, removeMethod } from "./own-factors"
+import { newBackupCodesFor, ofUser, removeAllMethods, removeMethod } from "./own-factors"
 import type { OwnFactors } from "./schemas"
 import {
   hasSteppedUp,
@@ -39,11 +39,10 @@ interface KnownFactor {
   hint: string | null
 }
 
-async function codesOf(db: Reader, { id, project_id, email }: EndUserRow): Promise<KnownFactor[]> {
-  const { method, phone_number, verified_at, user_id } = userFactors
-  const own = and(eq(userFactors.project_id, project_id), eq(user_id, id), isNotNull(verified_at))
-  const rows = await db.select({ method, phone_number, verified_at }).from(userFactors).where(own)
-  const mailed = email && maskedEmail(email)
+async function codesOf(db: Reader, user: EndUserRow): Promise<KnownFactor[]> {
+  const own = and(ofUser(userFactors, user), isNotNull(userFactors.verified_at))
+  const rows = await db.select().from(userFactors).where(own)
+  const mailed = user.email && maskedEmail(user.email)
   return rows.map((row) => ({
     type: row.method,
     verified_at: row.verified_at ?? "",
@@ -52,10 +51,8 @@ async function codesOf(db: Reader, { id, project_id, email }: EndUserRow): Promi
 }
 
 /** The first one stands for all. */
-async function passkeysOf(db: Reader, { id, project_id }: EndUserRow): Promise<KnownFactor[]> {
-  const { name, created_at, user_id } = userPasskeys
-  const own = and(eq(userPasskeys.project_id, project_id), eq(user_id, id))
-  const rows = db.select({ name, created_at }).from(userPasskeys).where(own)
+async function passkeysOf(db: Reader, user: EndUserRow): Promise<KnownFactor[]> {
+  const rows = db.select().from(userPasskeys).where(ofUser(userPasskeys, user))
   const first = await rows.orderBy(asc(userPasskeys.id)).limit(1)
   return first.map((row) => ({ type: "passkey", verified_at: row.created_at, hint: row.name }))
 }

@@ -9,6 +9,7 @@ import type { AuthEnvironment } from "../environments"
 import { userCodes } from "../tables"
 import { codeAt, codesOf } from "../user-codes"
 import { type ChallengeMethod, SECOND_FACTOR } from "./factor-challenges"
+import { ofUser } from "./own-factors"
 import { userBackupCodes, userFactors } from "./tables"
 
 /** A second factor that is right, unless it was used before: `take` decides. */
@@ -59,24 +60,18 @@ export async function proveFactor(
 
 async function proveTotp(
   { store, secrets }: Pick<AuthParts, "store" | "secrets">,
-  { id: user_id, project_id }: EndUserRow,
+  user: EndUserRow,
   code: string,
 ): Promise<FactorProof | FactorRefusal> {
-  const factors = userFactors
-  const own = and(eq(factors.project_id, project_id), eq(factors.user_id, user_id))
-  const verified = and(own, eq(factors.method, "totp"), isNotNull(factors.verified_at))
-  const [factor] = await store.read.select().from(factors).where(verified)
+  const { id, method, verified_at, last_step } = userFactors
+  const own = and(ofUser(userFactors, user), eq(method, "totp"), isNotNull(verified_at))
+  const [factor] = await store.read.select().from(userFactors).where(own)
   const step = factor && (await stepOf(secretOf(secrets, factor), code))
   if (!factor || step === undefined) return "wrong_totp"
-  const { last_step } = factors
-  const fresh = and(own, eq(factors.id, factor.id), or(isNull(last_step), lt(last_step, step)))
-  return {
-    ...{ method: "totp", amr: ["otp", SECOND_FACTOR] },
-    take: async (tx) => {
-      const taken = await tx.update(factors).set({ last_step: step }).where(fresh).returning()
-      return taken.length > 0
-    },
-  }
+  const fresh = and(own, eq(id, factor.id), or(isNull(last_step), lt(last_step, step)))
+  const take = async (tx: Tx) =>
+    (await tx.update(userFactors).set({ last_step: step }).where(fresh).returning()).length > 0
+  return { method: "totp", amr: amrOf("totp"), take }
 }
 
 /** The secret of an authenticator app. */
@@ -90,40 +85,29 @@ export const secretContext = (factor_id: string) => `user_factors:${factor_id}:s
 
 function backupProof(secrets: Secrets, { id: user_id }: EndUserRow, code: string): FactorProof {
   const code_hash = hashOfBackup(secrets, user_id, code)
-  return {
-    ...{ method: "backup_code", amr: ["otp", SECOND_FACTOR] },
-    take: (tx) => spendBackupCode(tx, userBackupCodes, { user_id, code_hash }),
-  }
-}
-
-interface TypedFactorCode {
-  method: SentMethod
-  code: string
-  purpose: FactorCodePurpose
+  const take = (tx: Tx) => spendBackupCode(tx, userBackupCodes, { user_id, code_hash })
+  return { method: "backup_code", amr: amrOf("backup_code"), take }
 }
 
 export type FactorCodePurpose = "mfa" | "mfa_enroll" | "step_up"
 
-/** A code that a message brought. Throws nothing: the try was counted for the user. */
+/** A code that a message brought. */
 export async function proveSent(
   { store, secrets }: Pick<AuthParts, "store" | "secrets">,
   environment: AuthEnvironment,
   user: EndUserRow,
-  { method, code, purpose }: TypedFactorCode,
+  { method, code, purpose }: { method: SentMethod; code: string; purpose: FactorCodePurpose },
 ): Promise<FactorProof | FactorRefusal> {
   const place = codeAt(environment, { purpose, identifier: factorPlace(user, method) })
   const tried = await tryCode(store, codesOf(secrets), place, code)
   if (tried.verdict !== "right") return tried.verdict === "wrong" ? "wrong_code" : "expired_code"
-  return {
-    ...{ method, amr: amrOf(method) },
-    take: async (tx, { mfa_methods }) =>
-      (purpose === "mfa_enroll" || mfa_methods.includes(method)) &&
-      takeCode(tx, userCodes, tried.row),
-  }
+  const take = async (tx: Tx, { mfa_methods }: EndUserRow) =>
+    (purpose === "mfa_enroll" || mfa_methods.includes(method)) && takeCode(tx, userCodes, tried.row)
+  return { method, amr: amrOf(method), take }
 }
 
 /** What `amr` says of the methods whose codes people type. */
-export const amrOf = (method: "totp" | SentMethod): string[] =>
+export const amrOf = (method: ChallengeMethod): string[] =>
   method === "sms" ? ["otp", "sms", SECOND_FACTOR] : ["otp", SECOND_FACTOR]
 
 /** Where the code of a user's factor waits: these belong to users, and not to addresses. */

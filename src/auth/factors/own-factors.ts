@@ -1,4 +1,5 @@
 import { and, eq } from "drizzle-orm"
+import type { SQLiteColumn } from "drizzle-orm/sqlite-core"
 import type { Secrets } from "../../core/secrets"
 import { now } from "../../core/time"
 import { hashOfBackup, newBackupCodes, setBackupCodes } from "../../sign-in/second-factors"
@@ -44,10 +45,12 @@ export async function removeMethod(
   facts: UserEventFacts,
 ): Promise<EndUserRow> {
   const left = user.mfa_methods.filter((one) => one !== method)
+  if (left.length === 0) return haveNone(tx, environment, user, { ...facts, mfa_method: method })
   if (method !== "passkey")
-    await tx.delete(userFactors).where(and(factorsOf(user), eq(userFactors.method, method)))
-  if (left.length > 0) return setUser(tx, user, { mfa_methods: left })
-  return haveNone(tx, environment, user, { ...facts, mfa_method: method })
+    await tx
+      .delete(userFactors)
+      .where(and(ofUser(userFactors, user), eq(userFactors.method, method)))
+  return setUser(tx, user, { mfa_methods: left })
 }
 
 /** A locked user has no second factor any more: no secret, passkey, backup code, or enrolment that waits. */
@@ -57,14 +60,15 @@ export async function removeAllMethods(
   user: EndUserRow,
   facts: UserEventFacts,
 ): Promise<EndUserRow> {
-  const { project_id, user_id } = userPasskeys
-  await tx.delete(userFactors).where(factorsOf(user))
-  await tx.delete(userPasskeys).where(and(eq(project_id, user.project_id), eq(user_id, user.id)))
+  await tx.delete(userPasskeys).where(ofUser(userPasskeys, user))
   return haveNone(tx, environment, user, facts)
 }
 
-const factorsOf = ({ project_id, id }: EndUserRow) =>
-  and(eq(userFactors.project_id, project_id), eq(userFactors.user_id, id))
+/** Rows of a user. */
+export const ofUser = (
+  { project_id, user_id }: { project_id: SQLiteColumn; user_id: SQLiteColumn },
+  user: Pick<EndUserRow, "id" | "project_id">,
+) => and(eq(project_id, user.project_id), eq(user_id, user.id))
 
 async function haveNone(
   tx: Tx,
@@ -72,8 +76,8 @@ async function haveNone(
   user: EndUserRow,
   facts: UserEventFacts,
 ): Promise<EndUserRow> {
-  const { project_id, user_id } = userBackupCodes
-  await tx.delete(userBackupCodes).where(and(eq(project_id, user.project_id), eq(user_id, user.id)))
+  await tx.delete(userFactors).where(ofUser(userFactors, user))
+  await tx.delete(userBackupCodes).where(ofUser(userBackupCodes, user))
   const changed = await setUser(tx, user, { mfa_methods: [], mfa_enabled_at: null })
   await emitUser(tx, environment, changed, "user.mfa_disabled", facts)
   return changed

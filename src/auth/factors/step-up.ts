@@ -1,5 +1,5 @@
 import { and, eq } from "drizzle-orm"
-import { fail } from "../../core/errors"
+import { fail, invalid } from "../../core/errors"
 import { millis, millisFrom, now } from "../../core/time"
 import type { Claim } from "../../http/idempotency"
 import { keepAnswer } from "../../http/idempotency"
@@ -14,8 +14,9 @@ import { organizationsOf } from "../own-organizations"
 import { userSessions } from "../tables"
 import { findSession } from "../user-sessions"
 import { SECOND_FACTOR } from "./factor-challenges"
-import { destinationOf, prepareFactorCode, sentMethodOf } from "./factor-codes"
+import { destinationOf, prepareFactorCode } from "./factor-codes"
 import { type FactorProof, type GivenFactor, proveFactor, type SentMethod } from "./factor-proofs"
+import { ofUser } from "./own-factors"
 
 const STEP_UP_MILLISECONDS = 600_000
 
@@ -35,8 +36,7 @@ export async function requireStepUp(
   user: EndUserRow,
   session_id: string,
 ): Promise<void> {
-  if (user.mfa_methods.length === 0 || (await hasSteppedUp(db, user, session_id))) return
-  fail("mfa_required", "Prove your second factor with POST /v1/auth/mfa/step-up first.")
+  if (user.mfa_methods.length > 0 && !(await hasSteppedUp(db, user, session_id))) refuseUnproven()
 }
 
 /**
@@ -48,20 +48,21 @@ export async function requireProvenSession(
   user: EndUserRow,
   session_id: string,
 ): Promise<void> {
-  if (user.mfa_methods.length === 0) return
   const { amr } = await findSession(db, user, session_id)
-  if (amr.includes(SECOND_FACTOR)) return
-  fail("mfa_required", "Prove your second factor with POST /v1/auth/mfa/step-up first.")
+  if (user.mfa_methods.length > 0 && !amr.includes(SECOND_FACTOR)) refuseUnproven()
 }
+
+const refuseUnproven = () =>
+  fail("mfa_required", "Prove your second factor with POST /v1/auth/mfa/step-up first.")
 
 /** A second factor was proven in a session of a locked user: it lacks none any more. */
 export async function noteFactor(
   tx: Tx,
-  { id: user_id, project_id }: EndUserRow,
+  user: EndUserRow,
   session_id: string,
   { amr, ...more }: { amr: string[]; stepped_up_at?: string; auth_time?: string },
 ): Promise<UserSessionRow> {
-  const own = and(eq(userSessions.project_id, project_id), eq(userSessions.user_id, user_id))
+  const own = ofUser(userSessions, user)
   const session = await rowForUpdate(tx, userSessions, session_id, own)
   if (!session) return fail("unauthorized", "This session is over.")
   const changes = { ...more, amr: [...new Set([...session.amr, ...amr])], lacks_factor: false }
@@ -93,7 +94,7 @@ export function requireMethods({ mfa_methods }: EndUserRow): void {
   if (mfa_methods.length === 0) fail("mfa_not_enabled", "The user has no second factor.")
 }
 
-/** A factor of the signed-in user. Throws 401 `invalid_verification`, and `invalid_backup_code` where the caller says so. */
+/** A factor of the signed-in user. Throws 401 `invalid_verification`, and 429 for guessing. */
 export async function requireFactor(
   parts: AuthParts,
   { environment, user }: OwnSession,
@@ -132,7 +133,8 @@ export async function sendStepUpCode(
   { ip, claim }: { ip: string; claim: Claim | undefined },
 ) {
   requireMethods(user)
-  const method = sentMethodOf(user, asked)
+  const method = asked ?? user.mfa_methods.find((one) => one === "sms" || one === "email")
+  if (!method) throw invalid("totp_code", "required", "The request needs a code.")
   const to = await destinationOf(parts.store.read, user, method)
   if (!to) return fail("mfa_not_enabled", "The user has no such method.")
   const wanted = { method, to, purpose: "step_up" as const }
