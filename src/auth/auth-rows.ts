@@ -29,7 +29,7 @@ export const anybodysRow = <const Path extends string>(method: Method, path: Pat
   return row
 }
 
-/** Whoever fetches such an answer may keep it for a while. */
+/** Clients and proxies may keep such an answer for a while. */
 export const CACHEABLE = { "cache-control": `public, max-age=${KEPT_SECONDS}` }
 
 const application_id = id(

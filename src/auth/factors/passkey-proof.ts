@@ -16,7 +16,7 @@ import { Assertion, readAssertion } from "./webauthn"
 
 /** The fields by which somebody answers with a passkey. */
 export const passkeyAnswer = {
-  challenge_id: id("Of `passkeys/login/options`."),
+  challenge_id: id("The one of `passkeys/login/options`."),
   credential: Assertion,
 }
 
@@ -61,7 +61,7 @@ export async function stepUpByPasskey(
   return parts.store.tx((tx) => finishStepUp(tx, parts, own, proof))
 }
 
-/** Whether it is of the user that was asked for, and of the user whom it names. */
+/** Whether it is of the user that was asked for, and of the user that it names. */
 function isMeant(
   { user_id }: PasskeyChallenge,
   passkey: UserPasskey,

@@ -32,7 +32,7 @@ const request = anything(
 )
 
 const MadePasskey = t.Object({
-  challenge_id: id("Of `passkeys/register/options`."),
+  challenge_id: id("The one of `passkeys/register/options`."),
   credential: Registration,
   name: t.Optional(nameText()),
 })
@@ -51,7 +51,9 @@ const RegisteredPasskey = t.Object(
 
 const SignInWish = t.Object({
   email: t.Optional(claimedEmail()),
-  challenge_token: t.Optional(t.String({ description: "Of a sign-in that waits for a factor." })),
+  challenge_token: t.Optional(
+    t.String({ description: "The token of a sign-in that waits for its second factor." }),
+  ),
 })
 
 const BASE64 = "Zk3vX9"
@@ -72,7 +74,7 @@ const registrationRoutes = (parts: AuthParts): AnyRoute[] => [
     before_factor: true,
     summary: "Begin to register a passkey",
     description:
-      "Give `public_key` to the browser, and its answer to `register/verify` within five minutes. Who has a second factor needs a session that proved one.",
+      "Give `public_key` to the browser, and its answer to `register/verify` within five minutes. A user with a second factor needs a session that proved one.",
     body: t.Object({ name: t.Optional(nameText()) }),
     example: { name: "Ann's phone" },
     response: t.Object({ challenge_id: id(), public_key: creation }),
@@ -91,7 +93,7 @@ const registrationRoutes = (parts: AuthParts): AnyRoute[] => [
     before_factor: true,
     summary: "Register a passkey",
     description:
-      "Send what the browser made. A passkey is a second factor too: the user's first one brings ten backup codes, and the session counts as one with a second factor.",
+      "Send what the browser made. A passkey is a second factor too: the user's first one brings ten backup codes, and the session has a second factor from then on.",
     body: MadePasskey,
     example: {
       challenge_id: CHALLENGE_ID,

@@ -58,9 +58,9 @@ const idAt = async (
 
 /**
  * Signs in with a passkey, which is both factors at once, or answers the challenge of a sign-in. A signature cannot be
- * guessed, and works once, so that no tries are counted. Throws 401
- * `unauthorized` for whatever is wrong with it, 401 `invalid_mfa` for a challenge that is over, 400 `user_inactive`,
- * and 403 `forbidden` where passkeys are off: those who have one as a second factor keep it.
+ * guessed, and works once, so that no tries are counted. Throws 401 `unauthorized` for whatever is wrong with it, 401
+ * `invalid_mfa` for a challenge that is over, 400 `user_inactive`, and 403 `forbidden` where passkeys are off: a second
+ * factor stays one.
  */
 export async function signIn(
   parts: AuthParts,

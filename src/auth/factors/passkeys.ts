@@ -36,7 +36,7 @@ export const Passkey = t.Object(
 
 export const toResponse = (row: UserPasskey) => fieldsOf(Passkey, row)
 
-/** What `amr` says of a passkey: a key that is held, by somebody whom the device recognized (RFC 8176). */
+/** What `amr` says of a passkey: a key on a device that recognized its person (RFC 8176). */
 export const PASSKEY_AMR = ["pop", SECOND_FACTOR]
 
 const MOST_PASSKEYS = 20

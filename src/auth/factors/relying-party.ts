@@ -5,7 +5,7 @@ import type { Reader } from "../../store/store"
 import { type AuthEnvironment, environmentById, originsOf } from "../environments"
 import { environments } from "../tables"
 
-/** For whom a passkey works (WebAuthn Level 3, section 4). */
+/** The site of a passkey (WebAuthn Level 3, section 4). */
 export interface RelyingParty {
   id: string
   /** The pages that may ask for it, also those outside of the id's domain: its related origins. */

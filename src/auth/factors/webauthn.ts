@@ -72,7 +72,7 @@ interface RegisteringUser {
   displayName: string
 }
 
-/** What a browser needs to make a passkey (section 5.4). It can be found without a name, and asks who holds it. */
+/** What a browser needs to make a passkey (section 5.4). It can be found without a name, and asks its person. */
 export const creationOptions = (
   party: RelyingParty & { name: string },
   user: RegisteringUser,
