@@ -76,6 +76,8 @@ export const sizes = {
   audience: full ? 100_000 : 1_000,
   /** Seconds for which the network of a page that shows an inbox is off. */
   offline_seconds: full ? 30 : 0,
+  /** Things that users and servers do with organizations, beside a model of them. */
+  organization_acts: full ? 2_000 : 300,
   /** Things that are done with one inbox before its counts are compared with a recount. */
   inbox_acts: full ? 5_000 : 400,
   /** Cases that a second implementation of the decision decides, too. */
