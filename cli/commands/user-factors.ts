@@ -1,5 +1,7 @@
 import type { Action } from "../lib/context"
+import { password } from "../lib/prompts"
 import { asks, own, type Resource, row } from "../lib/resource"
+import { ago, wide } from "../lib/table"
 import { identityColumns } from "../lib/user-text"
 
 const identities: Action<object> = async (context, _, user_id = "") => {
@@ -7,10 +9,29 @@ const identities: Action<object> = async (context, _, user_id = "") => {
   await context.output.list(data.identities, identityColumns)
 }
 
+const passkeys: Action<object> = async (context) => {
+  const authorization = `Bearer ${await password(context, { passwordStdin: true })}`
+  const path = "GET /v1/auth/passkeys"
+  const { data } = await context.anonymous().call(path, { headers: { authorization } })
+  await context.output.list(data, {
+    ID: "id",
+    NAME: wide(({ name }) => name),
+    "BACKED UP": ({ backed_up }) => (backed_up ? "yes" : "no"),
+    USED: ago(({ last_used_at }) => last_used_at, "never"),
+    AGE: ago(({ created_at }) => created_at),
+  })
+}
+
 /** What users sign in with, beside a password. */
 export const identityRows = [
   own("identities <id>", identities, {
     about: "list the accounts elsewhere that a user signs in with",
+  }),
+  own("passkeys", passkeys, {
+    about: "list the passkeys of a user, with an access token of theirs",
+    example: "--token-stdin < token.txt",
+    note: "`users impersonate ID --reason TEXT --quiet` prints such a token.",
+    options: [["--token-stdin", "read the access token from stdin", "required"]],
   }),
 ]
 

@@ -210,6 +210,7 @@ export const calls: Record<string, string[]> = {
   "orgs members add": [ID, ID, "--role", "admin", "--permission", "invoices:read"],
   "orgs members update": [ID, ID, "--role", "owner", "--permission", "none"],
   "orgs members rm": [ID, ID],
+  "users passkeys": ["--token-stdin"],
   "users mfa get": [ID],
   "users mfa enroll": [ID, "--method", "sms", "--phone-number", "+14155550100"],
   "users mfa verify": [ID, "123456", "--method", "sms"],
@@ -449,6 +450,9 @@ export const anonymous = [
   ...["invitations show", "invitations accept", "push ack"],
 ]
 
+/** These carry the token of an end user, which stdin has. */
+export const of_users = ["users passkeys"]
+
 /** These are about a sign-in, and nothing to a key. */
 export const personal = ["logout", "whoami", "accounts use", "projects use"]
 
@@ -559,6 +563,7 @@ function answerUsers(api: FakeApi): void {
   api.data("POST /v1/auth/mfa/enroll", { method: "sms", sent: true, backup_codes: [] })
   api.data("POST /v1/auth/mfa/verify-enrollment", { enabled: true, method: "sms" })
   api.data(`DELETE ${path}/mfa`, user)
+  api.data("GET /v1/auth/passkeys", [{ id: ID, name: "Phone", backed_up: true }])
   answerOrganizations(api)
 }
 

@@ -5,7 +5,15 @@ import { NOBODY } from "../../cli/lib/profiles"
 import { createProgram } from "../../cli/program"
 import { type AppParts, routeTable } from "../../src/app"
 import type { AnyRoute } from "../../src/http/route"
-import { anonymous, calls, everything, further, personal, writeFiles } from "./every-command"
+import {
+  anonymous,
+  calls,
+  everything,
+  further,
+  of_users,
+  personal,
+  writeFiles,
+} from "./every-command"
 import { KEY } from "./fake-api"
 import { belfry } from "./lines"
 import { ACCESS_TOKEN, ACCOUNT, REFRESH_TOKEN, session, signedInHome } from "./signed-in"
@@ -77,9 +85,11 @@ test("no address of any request holds the key, or any other flag that is not for
   const all = Object.entries(calls).filter(([name]) => !personal.includes(name))
   for (const [name, words] of all) {
     for (const { headers, path } of await requestsOf(name, words, "key")) {
-      const key = anonymous.includes(name) || path === INBOX_SOCKET ? undefined : KEY
-      expect([name, headers["x-api-key"]]).toEqual([name, key])
-      expect([name, headers.authorization]).toEqual([name, undefined])
+      const of_user = of_users.includes(name)
+      const is_bare = of_user || anonymous.includes(name) || path === INBOX_SOCKET
+      expect([name, headers["x-api-key"]]).toEqual([name, is_bare ? undefined : KEY])
+      const bearer = of_user ? `Bearer ${PASSWORD}` : undefined
+      expect([name, headers.authorization]).toEqual([name, bearer])
     }
   }
 })
@@ -135,7 +145,6 @@ GET /v1/auth/mfa
 GET /v1/auth/oauth/providers
 GET /v1/auth/oauth/{provider}/authorize
 GET /v1/auth/oauth/{provider}/callback
-GET /v1/auth/passkeys
 GET /v1/auth/password-requirements
 GET /v1/auth/phone/availability
 GET /v1/auth/sessions
@@ -241,11 +250,13 @@ test("no address holds a token either, and every route is reached, for whom is s
   for (const [name, words] of [...Object.entries(calls), ...further]) {
     for (const { headers, method, path } of await requestsOf(name, words, "person")) {
       const is_bare = anonymous.includes(name) || path === INBOX_SOCKET
-      const token = is_bare ? undefined : `Bearer ${ACCESS_TOKEN}`
+      const of_user = of_users.includes(name)
+      const bearer = `Bearer ${of_user ? PASSWORD : ACCESS_TOKEN}`
+      const token = is_bare ? undefined : bearer
       asked.add(`${method} ${path}`)
       expect([name, headers["x-api-key"]]).toEqual([name, undefined])
       expect([name, headers.authorization]).toEqual([name, token])
-      if (token) expect([name, headers["x-account-id"]]).toEqual([name, ACCOUNT])
+      if (token && !of_user) expect([name, headers["x-account-id"]]).toEqual([name, ACCOUNT])
     }
   }
   expect(unreached(asked).sort()).toEqual(without_command.trim().split("\n"))

@@ -118,8 +118,12 @@ test("second factors of a user are added, shown and reset", async () => {
   expect((await run(project, ["mfa", "reset", id])).data.mfa_methods).toEqual([])
 })
 
-test("the accounts elsewhere of a user are listed", async () => {
+test("accounts elsewhere and passkeys of a user are listed, these with a token of theirs", async () => {
   const project = await shop()
   const { id } = (await run(project, ["create", "--email", "ann@people.test"])).data
   expect((await run(project, ["identities", id])).out.trim()).toBe("[]")
+  const acting = await run(project, ["impersonate", id, "--reason", "ticket", "--quiet"])
+  const listed = await run(project, ["passkeys", "--token-stdin"], acting.out)
+  expect([listed.out.trim(), listed.exit]).toEqual(["[]", 0])
+  expect((await run(project, ["passkeys", "--token-stdin"], "no")).exit).toBe(4)
 })
