@@ -181,9 +181,9 @@ POST /v1/auth/change-password
 POST /v1/auth/email-otp/send
 POST /v1/auth/email-otp/verify
 POST /v1/auth/forgot-password
+POST /v1/auth/game-center
 POST /v1/auth/magic-link/send
 POST /v1/auth/magic-link/verify
-POST /v1/auth/game-center
 POST /v1/auth/mfa/backup-codes
 POST /v1/auth/mfa/challenge/send
 POST /v1/auth/mfa/disable
