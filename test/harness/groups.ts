@@ -34,6 +34,7 @@ const STORIES = new Set([
   "test/auth/code-sign-in.test.ts",
   "test/auth/end-users.test.ts",
   "test/auth/factors/passkeys.test.ts",
+  "test/auth/factors/second-factors.test.ts",
   "test/auth/organizations/memberships.test.ts",
   "test/auth/organizations/organization-model.test.ts",
   "test/auth/organizations/switch-organization.test.ts",
