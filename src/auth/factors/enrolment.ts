@@ -133,7 +133,7 @@ function numberOf({ phone_number }: EndUserRow, asked: string | undefined): stri
 /**
  * The first code of an enrolment was right: the method is on, its backup codes are valid, and the session that
  * verified it has a second factor. Without a method the newest enrolment counts. Throws 400 `no_pending_enrollment`,
- * `invalid_code`, and 429 for guessing.
+ * `invalid_code`, 403 `mfa_required` where the user got a method elsewhere meanwhile, and 429 for guessing.
  */
 export async function verifyEnrollment(
   parts: AuthParts,
@@ -148,8 +148,9 @@ export async function verifyEnrollment(
   return store.tx(async (tx) => {
     const same = await findForUpdate(tx, environment.project_id, user.id)
     requireFree(same, waiting.method)
+    if (session_id) await requireProvenSession(tx, same, session_id)
     if (!(await proof.take(tx, same))) return refuseFirst()
-    await verified(tx, { id: waiting.id, user: same }, proof.step)
+    await markVerified(tx, same, waiting.id, proof.step)
     await takeBackupCodes(tx, same, waiting.code_hashes)
     const facts = session_id ? { ip_address: ip, session_id } : actorFacts(caller)
     const changed = await addMethod(tx, environment, same, waiting.method, facts)
@@ -204,12 +205,8 @@ async function proveFirst(
 const refuseFirst = () => fail("invalid_code", "This code is wrong or has expired.")
 
 /** Another enrolment may have begun meanwhile, or this one ended: the code was not for that. */
-async function verified(
-  tx: Tx,
-  { id, user }: { id: string; user: EndUserRow },
-  step: number | null,
-) {
-  const change = { verified_at: now(), last_step: step, code_hashes: [] }
+async function markVerified(tx: Tx, user: EndUserRow, id: string, last_step: number | null) {
+  const change = { verified_at: now(), last_step, code_hashes: [] }
   const mine = and(ofUser(userFactors, user), eq(userFactors.id, id))
   const open = and(mine, isNull(userFactors.verified_at))
   const done = await tx.update(userFactors).set(change).where(open).returning()

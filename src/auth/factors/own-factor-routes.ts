@@ -119,6 +119,7 @@ const enrolmentRoutes = (parts: AuthParts): AnyRoute[] => [
       "invalid_code",
       "no_pending_enrollment",
       "mfa_already_enabled",
+      "mfa_required",
       "user_inactive",
       "otp_verify_rate_limit_exceeded",
     ],

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { decodeJwt } from "jose"
+import PostalMime from "postal-mime"
 import {
   ENVIRONMENT_DEFAULTS,
   type EnvironmentSettings,
@@ -9,6 +10,7 @@ import { userPasskeys } from "../../../src/auth/factors/tables"
 import { userSessions } from "../../../src/auth/tables"
 import { refusal } from "../../harness/client"
 import { movableClock } from "../../harness/clock"
+import { deliverAll } from "../../harness/delivery"
 import { sharedService } from "../../harness/shared-service"
 import { asUser, signInAgain } from "../signed-up"
 import { appCode, enrolApp, factorShop } from "./factor-shop"
@@ -76,14 +78,8 @@ describe("a step-up", () => {
   })
 
   test("comes before another method, in a session that has not proven one", async () => {
-    const { withApp, application } = await factorShop(service)
+    const { withApp, application, user } = await factorShop(service)
     const { id, secret } = await withApp()
-    await store.tx((tx) =>
-      tx
-        .update(userSessions)
-        .set({ amr: ["pwd"] })
-        .where(eq(userSessions.user_id, id)),
-    )
     const stale = asUser(service, await signInAgain(service, application, id, { amr: ["mfa"] }))
     await store.tx((tx) =>
       tx
@@ -92,6 +88,19 @@ describe("a step-up", () => {
         .where(eq(userSessions.user_id, id)),
     )
     expect(refusal(await stale.post(ENROLL, { method: "email" }))).toEqual([403, "mfa_required"])
+    const early = await user({ email: "ben@mailbox.test" })
+    const begun = await early.post(ENROLL, {})
+    const server = { user_id: early.id }
+    const theirs = await application.server().post(ENROLL, { ...server, method: "email" })
+    expect(theirs.status).toBe(200)
+    const [mail] = await deliverAll(service)
+    const code = /\d{6}/.exec((await PostalMime.parse(mail?.raw ?? "")).text ?? "")?.[0]
+    const verify = "/v1/auth/mfa/verify-enrollment"
+    expect((await application.server().post(verify, { ...server, code })).status).toBe(200)
+    const late = await early.post(verify, {
+      ...{ method: "totp", code: await appCode(begun.body.data.secret) },
+    })
+    expect(refusal(late)).toEqual([403, "mfa_required"])
     nextStep()
     await stale.post(STEP_UP, { totp_code: await appCode(secret) })
     expect((await stale.post(ENROLL, { method: "email" })).status).toBe(200)
