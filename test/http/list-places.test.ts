@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from "bun:test"
 import { join } from "node:path"
 import { eq } from "drizzle-orm"
 import { type AppParts, routeTable } from "../../src/app"
+import { users } from "../../src/auth/tables"
 import { newId } from "../../src/core/ids"
 import { now, secondsFromNow } from "../../src/core/time"
 import { consoleUsers } from "../../src/identity/tables"
@@ -9,6 +10,7 @@ import { keep } from "../../src/mailbox/mailbox"
 import { attempts } from "../../src/messages/tables"
 import { archiveName } from "../../src/operations/backup/backup-folder"
 import { seat } from "../../src/tenancy/accounts"
+import { plantPasskey } from "../auth/factors/planted-passkey"
 import { freshName } from "../domains/acme"
 import { complaints, type Reply, refusal } from "../harness/client"
 import { addInbound } from "../harness/inbound-rows"
@@ -26,6 +28,9 @@ const MANY = 5
 
 /** What a list is asked with, so that nothing else comes into it meanwhile. */
 const ONLY: Record<string, string> = { "/v1/request-log": "&status=201&path=/v1/emails" }
+
+/** Lists of a signed-in user. */
+const OF_USERS = ["/v1/auth/sessions", "/v1/auth/passkeys"]
 
 /** What names a record of a list, where it is no id. */
 const NAMES: Record<string, string> = {
@@ -60,7 +65,7 @@ function ask(path: string, query: string): Promise<Reply> {
   const place = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => ids[name] ?? "")
   const own =
     (path.startsWith("/v1/subscriber-inbox") && bearer(inbox_token)) ||
-    (path === "/v1/auth/sessions" && bearer(user_token))
+    (OF_USERS.includes(path) && bearer(user_token))
   if (own) return service.anybody.get(`${place}?${query}`, own)
   const here = askerOf(path) === home.owner ? { "x-project-id": home.project_id } : {}
   const of_application = ["/v1/auth/users", "/v1/auth/organizations"].includes(path)
@@ -127,6 +132,14 @@ async function more(owner: Person, at: number) {
   await post(`/v1/auth/organizations/${ids.organization_id}/members`, member)
   const acting = await post(`/v1/auth/users/${ids.user_id}/impersonate`, { reason: "a test" })
   user_token = acting.body.data.access_token
+  const [live] = await store.read
+    .select()
+    .from(users)
+    .where(eq(users.id, ids.user_id ?? ""))
+  if (live) {
+    const { environment_id, id: user_id } = live
+    await plantPasskey(service, { project_id, environment_id, user_id, name: `${at}` })
+  }
   const match = { to: `${at}@in.example.test` }
   await post("/v1/inbound-routes", { match, action: "drop" })
   const texts = { name: `note-${at}`, text: "{{a}}" }

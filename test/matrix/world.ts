@@ -11,6 +11,7 @@ import { inboundRoutes } from "../../src/inbound/tables"
 import * as longJobs from "../../src/jobs/long-jobs"
 import { keep } from "../../src/mailbox/mailbox"
 import { deliveries } from "../../src/webhooks/tables"
+import { plantPasskey } from "../auth/factors/planted-passkey"
 import {
   newApplication,
   signedUp,
@@ -128,6 +129,9 @@ export async function world(service: TestService, mark: string): Promise<World> 
     tx.update(users).set({ subscriber_id }).where(eq(users.id, user.id)),
   )
   const identity_id = await identityOf(service, shop, user.id, mark)
+  const environment_id = shop.environment_ids.live
+  const held = { project_id, environment_id, user_id: user.id, name: `${mark} key` }
+  const passkey_id = await plantPasskey(service, held)
   const named = eq(applicationKeys.key, shop.keys.live)
   const [public_key] = await service.store.read.select().from(applicationKeys).where(named)
   const group = { name: `${mark} group`, application_id: shop.id }
@@ -179,6 +183,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
       end_session_id: user.session_id,
       end_key_id: public_key?.id ?? "",
       identity_id,
+      passkey_id,
     },
     keys: {
       whole: whole.key,
