@@ -10,8 +10,10 @@ import inbound from "../../../docs/inbound.md" with { type: "file" }
 import inbox from "../../../docs/inbox.md" with { type: "file" }
 import inboxTokens from "../../../docs/inbox-tokens.md" with { type: "file" }
 import mailbox from "../../../docs/mailbox.md" with { type: "file" }
+import mfa from "../../../docs/mfa.md" with { type: "file" }
 import movingIn from "../../../docs/moving-in.md" with { type: "file" }
 import operations from "../../../docs/operations.md" with { type: "file" }
+import organizations from "../../../docs/organizations.md" with { type: "file" }
 import pages from "../../../docs/pages.md" with { type: "file" }
 import preferences from "../../../docs/preferences.md" with { type: "file" }
 import providers from "../../../docs/providers.md" with { type: "file" }
@@ -22,6 +24,7 @@ import scheduling from "../../../docs/scheduling.md" with { type: "file" }
 import sendingToSubscribers from "../../../docs/sending-to-subscribers.md" with { type: "file" }
 import sms from "../../../docs/sms.md" with { type: "file" }
 import smtp from "../../../docs/smtp.md" with { type: "file" }
+import socialSignIn from "../../../docs/social-sign-in.md" with { type: "file" }
 import subscribers from "../../../docs/subscribers.md" with { type: "file" }
 import suppressions from "../../../docs/suppressions.md" with { type: "file" }
 import templates from "../../../docs/templates.md" with { type: "file" }
@@ -54,6 +57,9 @@ export const guides: Guide[] = [
   { name: "sms", short: "SMS", file: sms },
   { name: "push", short: "Push", file: push },
   { name: "auth", short: "End users", file: auth },
+  { name: "mfa", short: "Second factors", file: mfa },
+  { name: "organizations", short: "Organizations", file: organizations },
+  { name: "social-sign-in", short: "Social sign-in", file: socialSignIn },
   { name: "webhooks", short: "Webhooks", file: webhooks },
   { name: "inbound", short: "Receiving mail", file: inbound },
   { name: "subscribers", short: "Subscribers", file: subscribers },
