@@ -39,7 +39,7 @@ export async function data<Value>(server: Server, path: string, init?: RequestIn
 /** As `data`, with a body to send. */
 export const write = <Value = unknown>(
   server: Server,
-  method: "POST" | "PATCH",
+  method: "POST" | "PATCH" | "PUT",
   path: string,
   body: object,
 ) => data<Value>(server, path, { method, body: JSON.stringify(body) })
