@@ -1,6 +1,8 @@
 import { beforeAll, describe, expect, test } from "bun:test"
 import { and, inArray } from "drizzle-orm"
 import type { AuthEnvironment } from "../../src/auth/environments"
+import type { OrganizationRow } from "../../src/auth/organization-rows"
+import * as members from "../../src/auth/organizations/organization-members"
 import type { UserFilter } from "../../src/auth/user-list"
 import * as users from "../../src/auth/user-list"
 import type { Secrets } from "../../src/core/secrets"
@@ -83,7 +85,7 @@ const paths: Path[] = [
       ["users_by_status", { status: "active" }],
       ["users_by_email", { email: "a@example.test" }],
       ["users_by_phone", { phone_number: "+4915112345678" }],
-      ["memberships_by_organization", { organization_id: idFor("organization_1") }],
+      ["memberships_in_organization", { organization_id: idFor("organization_1") }],
     ] as [string, UserFilter][]
   )
     // Of an empty table every index is as good for Postgres.
@@ -94,6 +96,15 @@ const paths: Path[] = [
       table: index.startsWith("memberships") ? "memberships" : "users",
       walk: listUsers(filter),
     })),
+  {
+    name: "listing the members of an organization",
+    index: "memberships_in_organization",
+    table: "memberships",
+    walk: async (store) => {
+      const organization = { id: idFor("organization_1"), project_id: PROJECT }
+      await members.list(store.read, organization as OrganizationRow).list(page)
+    },
+  },
   {
     name: "claiming jobs",
     index: "jobs_ready",
