@@ -436,6 +436,7 @@ const GONE: [string, RegExp][] = [
 const NOT_DECLARED: Record<string, string> = {
   "src/audit-log/audit-log.ts": "entries are added and read, and never change",
   "src/auth/factors/passkeys.ts": "a passkey is of a user, and comes and ends by proofs",
+  "src/auth/organizations/organization-invitations.ts": "of an organization, mailed and revoked",
   "src/auth/organizations/organization-members.ts": "of an organization, and about users",
   "src/auth/user-sessions.ts": "a session is of a user, begins with a sign-in and ends",
   "src/consents/consents.ts": "a record of a chain is added and read, and never changes",

@@ -25,6 +25,9 @@ const BUCKETS = {
   send: { name: "user_send", size: 5, seconds: QUARTER_HOUR, ...sends },
   send_day: { name: "user_send_day", size: 10, seconds: DAY, ...sends },
   send_network: { name: "user_send_network", size: 20, seconds: HOUR, ...sends },
+  /** Mails that invite one address, and those that one user asks for. */
+  invited: { name: "user_invited", size: 5, seconds: DAY, code: "rate_limit_exceeded" },
+  inviter: { name: "user_inviter", size: 100, seconds: DAY, code: "rate_limit_exceeded" },
   check: { name: "user_check", size: 15, seconds: HOUR, code: "otp_verify_rate_limit_exceeded" },
 } as const satisfies Record<string, ThrottleBucket>
 
@@ -142,6 +145,20 @@ export const countSend = (
     of(BUCKETS.send_day, environment, identifier),
     of(BUCKETS.send, environment, identifier),
     of(BUCKETS.send_pause, environment, identifier),
+  )
+
+/**
+ * Before an invitation to an organization is mailed; without `user_id` for somebody of the project. Throws 429
+ * `rate_limit_exceeded`.
+ */
+export const countInvitation = (
+  { throttle }: GuessParts,
+  environment: AuthEnvironment,
+  { identifier, user_id }: { identifier: Identifier; user_id: string | undefined },
+): Promise<void> =>
+  throttle.consume(
+    ...(user_id === undefined ? [] : [of(BUCKETS.inviter, environment, user_id)]),
+    of(BUCKETS.invited, environment, identifier),
   )
 
 /**

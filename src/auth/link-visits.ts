@@ -9,6 +9,7 @@ import type { AuthParts } from "./auth-parts"
 import { confirmByToken } from "./email-verification"
 import { type AuthEnvironment, environmentById } from "./environments"
 import { expiredLink, LINKS } from "./mailed-links"
+import { invitedTo } from "./organizations/taken-invitations"
 import { userLinks } from "./tables"
 
 export type MailedKind = keyof typeof LINKS
@@ -22,6 +23,8 @@ export interface OpenedMailLink {
   /** False once it was used or has expired. */
   works: boolean
   environment: AuthEnvironment
+  /** The name of the organization that it invites to; null for Default, and for other links. */
+  organization: string | null
   /** Of the project; what it leaves open is the application's. */
   branding: Branding
   row: typeof userLinks.$inferSelect
@@ -41,9 +44,11 @@ export async function openMailLink(db: Reader, token: string): Promise<OpenedMai
   const { branding } = withDefaults(settings)
   const { name, logo_url } = environment.application
   const look = { name: branding.name ?? name, logo_url: branding.logo_url ?? logo_url }
-  const works = row.used_at === null && !isPast(row.expires_at)
+  const place = await invitedTo(db, environment, row)
+  const works = row.used_at === null && !isPast(row.expires_at) && place.works
   return {
     ...{ kind: row.kind as MailedKind, token, works, environment, row },
+    organization: place.name,
     ...{ email: row.email, redirect_url: row.redirect_url },
     branding: { ...branding, ...look },
   }
@@ -54,6 +59,7 @@ const HANDED = {
   magic_link: { kind: "magic_link_code", seconds: 60 },
   password_reset: { kind: "password_reset_code", seconds: 900 },
   invitation: { kind: "invitation_code", seconds: 900 },
+  organization_invitation: { kind: "organization_invitation_code", seconds: 900 },
 } as const
 
 /**

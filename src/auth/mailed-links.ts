@@ -14,6 +14,11 @@ export const LINKS = {
   verify_email: { token: "verify", mail: "verify_email", seconds: 86_400 },
   password_reset: { token: "reset", mail: "password_reset", seconds: 900 },
   invitation: { token: "invitation", mail: "invitation", seconds: 7 * 86_400 },
+  organization_invitation: {
+    token: "invitation",
+    mail: "organization_invitation",
+    seconds: 7 * 86_400,
+  },
 } as const satisfies Partial<
   Record<LinkKind, { token: TokenKind; mail: MailType; seconds: number }>
 >
@@ -24,6 +29,8 @@ export interface LinkWish {
   redirect_url?: string | null | undefined
   /** What the sign-in with it does. */
   purpose?: string | null
+  /** Of an organization. */
+  invitation_id?: string
   /** For the mail, beside the link. */
   variables?: Record<string, string | null>
 }
@@ -37,7 +44,7 @@ export interface MailedLink {
 export async function prepareLink(
   { mail, base_url }: Pick<AuthParts, "mail" | "base_url">,
   environment: AuthEnvironment,
-  { kind, to, redirect_url = null, purpose = null, variables }: LinkWish,
+  { kind, to, redirect_url = null, purpose = null, invitation_id, variables }: LinkWish,
 ): Promise<MailedLink> {
   const { token: form, mail: type, seconds } = LINKS[kind]
   const token = newToken(form)
@@ -50,7 +57,7 @@ export async function prepareLink(
     async accept(tx, user_id) {
       const message_id = await letter.accept(tx)
       const { id: environment_id, project_id } = environment
-      const about = { email: to.email, redirect_url, purpose, message_id }
+      const about = { email: to.email, redirect_url, purpose, invitation_id, message_id }
       const columns = { project_id, environment_id, kind, user_id, ...about }
       await issueLink(tx, userLinks, { kind: form, seconds, token }, columns)
       return message_id

@@ -1,15 +1,25 @@
+import { eq } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { type Claim, keepAnswer } from "../http/idempotency"
-import { takeLink } from "../sign-in/links"
+import { closeLinks, takeLink } from "../sign-in/links"
 import * as passwords from "../sign-in/passwords"
 import type { Tx } from "../store/store"
 import type { AuthParts } from "./auth-parts"
-import { type EndUserRow, emailKeyOf, findForUpdate, insertUser, setUser } from "./end-users"
+import {
+  byEmail,
+  type EndUserRow,
+  emailKeyOf,
+  findForUpdate,
+  insertUser,
+  setUser,
+} from "./end-users"
 import type { AuthEnvironment } from "./environments"
 import { countRegistration } from "./guesses"
 import { linkSubscriber } from "./linked-subscriber"
 import { linksAmong, prepareLink } from "./mailed-links"
 import { requireEmailDomain, requireMethod } from "./methods"
+import { joinNewly } from "./organizations/join"
+import { openInvitation, takeInvitation } from "./organizations/taken-invitations"
 import { rememberPassword, rulesOf } from "./own-password"
 import { pretend } from "./pretended"
 import { givenOf } from "./profile-fields"
@@ -95,10 +105,44 @@ async function newcomer(
   wanted: Registration,
   password_hash: string,
 ): Promise<EndUserRow | undefined> {
-  const { email, name, locale, metadata, invitation_token } = wanted
+  const { email, invitation_token } = wanted
   if (invitation_token === undefined)
     return createUser(tx, environment, { ...profileOf(wanted), email, password_hash })
-  const user = await invited(tx, environment, email, invitation_token)
+  const opened = await openInvitation(tx, environment, invitation_token)
+  if (!opened) {
+    const user = await invited(tx, environment, email, invitation_token)
+    return activate(tx, user, wanted, password_hash)
+  }
+  if (opened.email_key !== emailKeyOf(email)) return refuseInvitation()
+  const profile = { ...profileOf(wanted), email, email_verified: true, password_hash }
+  const made = await createUser(tx, environment, profile)
+  const user = made ?? (await activateKnown(tx, environment, wanted, password_hash))
+  const { organization, role } = await takeInvitation(tx, environment, opened)
+  await joinNewly(tx, user, organization, role)
+  return user
+}
+
+/** The address was invited to the application, too. */
+async function activateKnown(
+  tx: Tx,
+  environment: AuthEnvironment,
+  wanted: Registration,
+  password_hash: string,
+): Promise<EndUserRow> {
+  const known = await byEmail(tx, environment, wanted.email)
+  if (known?.status !== "invited") return refuseTaken()
+  const user = await findForUpdate(tx, environment.project_id, known.id)
+  if (user.status !== "invited") return refuseTaken()
+  await closeLinks(tx, userLinks, eq(userLinks.user_id, user.id))
+  return activate(tx, user, wanted, password_hash)
+}
+
+async function activate(
+  tx: Tx,
+  user: EndUserRow,
+  { name, locale, metadata }: Registration,
+  password_hash: string,
+): Promise<EndUserRow> {
   const active = { status: "active" as const, email_verified: true, password_hash }
   const changes = { ...givenOf({ name, locale, metadata }), ...active }
   return linkSubscriber(tx, await setUser(tx, user, changes))

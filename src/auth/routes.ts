@@ -11,6 +11,7 @@ import { ownFactorRoutes } from "./factors/own-factor-routes"
 import { passkeyRoutes } from "./factors/passkey-routes"
 import { magicLinkRoutes } from "./magic-link-routes"
 import { memberRoutes } from "./organizations/membership-routes"
+import { invitationRoutes } from "./organizations/organization-invitation-routes"
 import { organizationRoutes } from "./organizations/organization-routes"
 import { ownAccountRoutes } from "./own-account-routes"
 import { ownUserRoutes } from "./own-user-routes"
@@ -44,6 +45,7 @@ export const authRoutes = (parts: AuthParts): AnyRoute[] => [
   ...ownAccountRoutes(parts),
   ...organizationRoutes(parts),
   ...memberRoutes(parts),
+  ...invitationRoutes(parts),
   ...oauthRoutes(parts),
   ...identityRoutes(parts),
   ...passkeyRoutes(parts),

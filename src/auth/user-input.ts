@@ -10,6 +10,7 @@ import { type ForeignHash, readHash } from "../sign-in/foreign-hashes"
 import { MOST_PASSWORD_CHARACTERS } from "../sign-in/passwords"
 import { targetFields } from "./auth-rows"
 import type { NewEndUser } from "./end-users"
+import { MemberPatch } from "./organizations/organization-schemas"
 import { givenOf, profileFields, readProfile } from "./profile-fields"
 
 /** Of one import. */
@@ -76,7 +77,7 @@ export const UserInvitation = t.Object({
   organization_id: t.Optional(
     t.String({ description: "Where they become a member; without it Default." }),
   ),
-  role: t.Optional(t.String({ minLength: 1, maxLength: 64, pattern: "^[a-z0-9_-]+$" })),
+  role: MemberPatch.properties.role,
   redirect_url: t.String({
     description: "Where the page of the invitation leads; the environment must list it.",
   }),

@@ -4,17 +4,16 @@ import { fail, type Problems } from "../core/errors"
 import { secondsFromNow } from "../core/time"
 import { answerOnce, type Claim } from "../http/idempotency"
 import type { Caller } from "../identity/caller"
-import { rowById, rowForUpdate } from "../store/rows"
-import type { Tx } from "../store/store"
+import { rowById } from "../store/rows"
 import type { AuthParts } from "./auth-parts"
-import { byEmail, type EndUserRow, insertUser, toServerResponse } from "./end-users"
+import { byEmail, insertUser, toServerResponse } from "./end-users"
 import type { AuthEnvironment } from "./environments"
 import { LINKS, prepareLink } from "./mailed-links"
 import { recordUser, refuseSame } from "./managed-users"
 import { requireAllowedDomain, requireEmailDomain } from "./methods"
-import type { OrganizationRow } from "./organization-rows"
-import { joinOrganization } from "./organizations/join"
-import { memberships, organizations } from "./organizations/tables"
+import { joinNewly } from "./organizations/join"
+import { requireWritable } from "./organizations/organization-access"
+import { organizations } from "./organizations/tables"
 import { requireRedirect } from "./redirects"
 import { readEmail, type UserInvitation } from "./user-input"
 
@@ -37,6 +36,7 @@ export async function invite(
     eq(organizations.environment_id, environment.id),
   )
   const organization = (await rowById(store.read, organizations, place, own)) ?? noOrganization()
+  await requireWritable(store.read, caller, { environment, organization })
   requireEmailDomain(environment, email)
   requireAllowedDomain(organization.allowed_email_domains, email)
   requireRedirect(environment, redirect_url)
@@ -47,7 +47,7 @@ export async function invite(
   return answerOnce(store, claim, async (tx) => {
     const user = await insertUser(tx, environment, { email, name, status: "invited" })
     if (!user) return refuseSame(tx, environment, { email })
-    await join(tx, user, organization, role ?? "member")
+    await joinNewly(tx, user, organization, role ?? "member")
     await letter.accept(tx, user.id)
     await recordUser(tx, caller, user, "invited", { after: toServerResponse(user) })
     const expires_at = secondsFromNow(LINKS.invitation.seconds)
@@ -58,19 +58,6 @@ export async function invite(
 /** Reads the one address. */
 export function readInvitation(given: Static<typeof UserInvitation>, problems: Problems) {
   return { ...given, email: readEmail(given.email, problems) ?? "" }
-}
-
-/** With this role; the user is a member of Default already. */
-async function join(tx: Tx, user: EndUserRow, organization: OrganizationRow, role: string) {
-  const { id, project_id } = organization
-  const own = eq(organizations.project_id, project_id)
-  const locked = (await rowForUpdate(tx, organizations, id, own)) ?? noOrganization()
-  if (await joinOrganization(tx, user, locked, role)) return
-  const membership = and(
-    eq(memberships.organization_id, organization.id),
-    eq(memberships.user_id, user.id),
-  )
-  await tx.update(memberships).set({ role }).where(membership)
 }
 
 const noOrganization = () => fail("not_found", "This environment has no such organization.")

@@ -109,6 +109,7 @@ export interface Components {
   OpenApiDocument: Record<string, unknown>
   OpenIdConfiguration: { issuer: string; jwks_uri: string; id_token_signing_alg_values_supported: "ES256"[]; authorization_endpoint: string; response_types_supported: "id_token"[]; subject_types_supported: "public"[] }
   OpenWork: { by_state: ({ queue: string; state: "retrying" | "waiting" | "running" | "held"; reason: string | null; count: number; oldest_seconds: number; next_attempt_at: string | null; lease_until: string | null })[]; by_domain: ({ domain: string; waiting: number; running: number; paused_until: string | null; reason: string | null })[] }
+  OrgInvitation: { id: string; organization_id: string; email: string; role: string; status: "pending" | "accepted" | "revoked" | "expired"; expires_at: string; created_at: string }
   Organization: { id: string; application_id: string; environment: "live" | "test"; name: string; slug: string; is_default: boolean; mfa_required: boolean; allowed_email_domains: string[]; metadata: Record<string, unknown>; member_count: number; created_at: string; updated_at: string; role?: string }
   OrganizationMember: { id: string; organization_id: string; environment_id: string; end_user_id: string; role: string; permissions: string[]; created_at: string; updated_at: string; email: string | null; name: string | null }
   Origins: { origins: string[] }

@@ -71,9 +71,10 @@ const needsOf = ({ link, words }: SeenLink) =>
 
 function question(seen: SeenLink, problem?: string): Response {
   const { link, look, words } = seen
-  const { title, about, go } = words[link.kind]
+  const { title, go } =
+    link.kind === "organization_invitation" ? words.invitation : words[link.kind]
   const content = html`
-<p>${about(html`<bdi>${link.branding.name}</bdi>`, html`<bdi dir="ltr">${link.email}</bdi>`)}</p>
+<p>${aboutOf(seen)}</p>
 ${problem && html`<p class="complaint" role="alert">${problem}</p>`}
 <form method="post" action="?lang=${look.language}">
 ${isForm(link) && passwordField(seen)}
@@ -81,6 +82,14 @@ ${isForm(link) && passwordField(seen)}
 </form>`
   const form_target = link.redirect_url === null ? undefined : sourceOf(link.redirect_url)
   return recipientPage(look, { title, content, status: problem ? 422 : 200, form_target })
+}
+
+function aboutOf({ link, words }: SeenLink): Markup {
+  const app = html`<bdi>${link.branding.name}</bdi>`
+  const address = html`<bdi dir="ltr">${link.email}</bdi>`
+  if (link.kind !== "organization_invitation") return words[link.kind].about(app, address)
+  if (link.organization === null) return words.invitation.about(app, address)
+  return words.join(html`<bdi>${link.organization}</bdi>`, app, address)
 }
 
 /** The hidden address tells password managers whose password it is. */

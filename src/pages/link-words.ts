@@ -23,6 +23,9 @@ const EN = {
     about: (app: Markup, address: Markup) => html`Join ${app} with the address ${address}.`,
     go: "Accept",
   },
+  /** What an invitation to an organization is about. */
+  join: (organization: Markup, app: Markup, address: Markup) =>
+    html`Join ${organization} at ${app} with the address ${address}.`,
   new_password: "New password",
   save: "Save",
   needs: (least: number) =>
@@ -60,6 +63,8 @@ const DE: LinkWords = {
     about: (app, address) => html`Nehmen Sie mit der Adresse ${address} an ${app} teil.`,
     go: "Annehmen",
   },
+  join: (organization, app, address) =>
+    html`Treten Sie ${organization} bei ${app} mit der Adresse ${address} bei.`,
   new_password: "Neues Passwort",
   save: "Speichern",
   needs: (least) =>
@@ -95,6 +100,8 @@ const FR: LinkWords = {
     about: (app, address) => html`Rejoignez ${app} avec l’adresse ${address}.`,
     go: "Accepter",
   },
+  join: (organization, app, address) =>
+    html`Rejoignez ${organization} sur ${app} avec l’adresse ${address}.`,
   new_password: "Nouveau mot de passe",
   save: "Enregistrer",
   needs: (least) =>
@@ -129,6 +136,8 @@ const ES: LinkWords = {
     about: (app, address) => html`Únase a ${app} con la dirección ${address}.`,
     go: "Aceptar",
   },
+  join: (organization, app, address) =>
+    html`Únase a ${organization} en ${app} con la dirección ${address}.`,
   new_password: "Contraseña nueva",
   save: "Guardar",
   needs: (least) =>
@@ -164,6 +173,8 @@ const AR: LinkWords = {
     about: (app, address) => html`انضم إلى ${app} بالعنوان ${address}.`,
     go: "قبول",
   },
+  join: (organization, app, address) =>
+    html`انضم إلى ${organization} في ${app} بالعنوان ${address}.`,
   new_password: "كلمة المرور الجديدة",
   save: "حفظ",
   needs: (least) =>

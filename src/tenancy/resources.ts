@@ -85,7 +85,18 @@ export async function resourceCounts(db: Reader, account: AccountRow, domains: C
     subscribers: { used: used("subscribers"), limit: null },
     templates: { used: used("templates"), limit: null },
     api_keys: { used: used("api_keys"), limit: null },
-    organizations: { used: 0, limit: limits.organizations },
+    organizations: { used: await organizationsOf(db, rows), limit: limits.organizations },
     members: { used: await total(db, account.id, members.COUNTER), limit: null },
   }
+}
+
+/** Of an application, one in each environment, which everybody there is a member of. */
+const DEFAULTS_EACH = 2
+
+/** The Default ones count as one together, as plans count them. */
+async function organizationsOf(db: Reader, rows: { id: string }[]): Promise<number> {
+  const ids = rows.map(({ id }) => id)
+  const totals = [...(await totalsOf(db, ids, ["auth_organizations", "applications"])).values()]
+  const all = (name: string) => sum(totals.map((own) => ({ value: own.get(name) ?? 0 })))
+  return all("auth_organizations") - Math.max(0, DEFAULTS_EACH * all("applications") - 1)
 }

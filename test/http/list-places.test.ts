@@ -3,6 +3,7 @@ import { join } from "node:path"
 import { eq } from "drizzle-orm"
 import { type AppParts, routeTable } from "../../src/app"
 import { users } from "../../src/auth/tables"
+import { organizationInvitations, organizations } from "../../src/auth/organizations/tables"
 import { newId } from "../../src/core/ids"
 import { now, secondsFromNow } from "../../src/core/time"
 import { consoleUsers } from "../../src/identity/tables"
@@ -95,12 +96,28 @@ beforeAll(async () => {
     outcome: "retry",
     transcript: [],
   })
+  await inviteSome()
   await store.tx((tx) => tx.insert(attempts).values([1, 2, 3, 9, 10].map(attempt)))
   for (const name of ["a.test", "b.test", "c.test", "d.test"]) {
     await operator.post(`/v1/admin/queues/email:${name}/pause`)
   }
   await parts.requests.flush()
 })
+
+/** To an organization, past their mails. */
+async function inviteSome() {
+  const its = eq(organizations.id, ids.organization_id ?? "")
+  const [organization] = await store.read.select().from(organizations).where(its)
+  if (!organization) throw new Error("there is no organization to invite to")
+  const { id: organization_id, project_id, environment_id } = organization
+  const about = { organization_id, project_id, environment_id, role: "member" }
+  const rows = Array.from({ length: MANY }, (_, at) => {
+    const email = `${at}@users.test`
+    const ends = { expires_at: now(), accepted_at: null, revoked_at: null, created_at: now() }
+    return { ...about, ...ends, id: newId(), email, email_key: email }
+  })
+  await store.tx((tx) => tx.insert(organizationInvitations).values(rows))
+}
 
 /** One more of everything that is listed. */
 async function more(owner: Person, at: number) {

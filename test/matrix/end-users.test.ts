@@ -42,6 +42,7 @@ const OWN_PROOFS = [
   "PATCH /v1/auth/passkeys/{passkey_id}",
   "DELETE /v1/auth/passkeys/{passkey_id}",
   "POST /v1/auth/sessions/switch-organization",
+  "POST /v1/auth/organizations/invitations/accept",
   "DELETE /v1/auth/identities/{identity_id}",
   "POST /v1/auth/oauth/{provider}/link",
 ]

@@ -1,4 +1,4 @@
-import { eq } from "drizzle-orm"
+import { and, eq } from "drizzle-orm"
 import { tooMany } from "../../core/errors"
 import { newId } from "../../core/ids"
 import { now } from "../../core/time"
@@ -36,6 +36,23 @@ export async function joinOrganization(
   requireAllowedDomain(organization.allowed_email_domains, user.email)
   await bumpAll(tx, memberCounts(membership, 1))
   return membership
+}
+
+/** As `joinOrganization`, for a new user. In Default, of which they are a member already, they get the role. */
+export async function joinNewly(
+  tx: Tx,
+  user: EndUserRow,
+  organization: OrganizationRow,
+  role: string,
+): Promise<void> {
+  if (await joinOrganization(tx, user, organization, role)) return
+  const { organization_id, user_id, project_id } = memberships
+  const own = and(
+    eq(project_id, user.project_id),
+    eq(organization_id, organization.id),
+    eq(user_id, user.id),
+  )
+  await tx.update(memberships).set({ role, updated_at: now() }).where(own)
 }
 
 /** Of a user: a page of their own organizations, and every token, look at all of them. */
