@@ -125,6 +125,18 @@ describe("a signed-in user", () => {
     expect((await linking(user, "google")).status).toBe(404)
   })
 
+  test("links nothing that began before the password was set anew", async () => {
+    const home = await shop()
+    const user = await signedUp(service, home.application)
+    const { authorization_url, state } = (await linking(user)).body.data
+    const { code } = landedAt(await home.arrive(ONE, one.consent(authorization_url, ANN)))
+    const password = { password: "Quiet-River-42" }
+    expect((await home.project.post(`/v1/auth/users/${user.id}/password`, password)).status).toBe(
+      200,
+    )
+    expect(refusal(await home.exchange(ONE, { code, state }))).toEqual([401, "unauthorized"])
+  })
+
   test("unlinks an account that is not the last way in, once", async () => {
     const home = await shop()
     const made = (await home.signIn({ sub: "nameless" })).body.data
