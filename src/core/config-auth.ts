@@ -3,7 +3,7 @@ import { destinations, folder, httpsHosts, key, optional, webUrl } from "./confi
 const endpoint = (provider: string, paths: string) =>
   optional(
     webUrl,
-    `Base URL in place of ${provider}, also on a private address; its host counts as allowed. ${paths} Without it, the public one is asked.`,
+    `Base URL in place of ${provider}, also on a private address. ${paths} Without it, the public one is asked.`,
   )
 
 const DISCOVERY =

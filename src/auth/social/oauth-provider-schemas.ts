@@ -47,14 +47,14 @@ export const OAuthConfigInput = t.Object({
   ),
   scopes: t.Optional(t.Array(t.String({ pattern: SCOPE }), { maxItems: MOST_SCOPES })),
   enabled: t.Boolean(),
-  issuer: given(2048, "Of `oidc-<name>`: what its discovery document calls itself."),
-  team_id: given(64, "Of `apple`."),
-  key_id: given(64, "Of `apple`: the id of `private_key`."),
+  issuer: given(2048, "For `oidc-<name>`: the name that its discovery document has for itself."),
+  team_id: given(64, "For `apple`."),
+  key_id: given(64, "For `apple`: the id of `private_key`."),
   private_key: t.Optional(
     orNull(
       t.String({
         maxLength: 4096,
-        description: "Of `apple`: the PEM of its .p8 file. Without it, the stored one stays.",
+        description: "For `apple`: the PEM of its .p8 file. Without it, the stored one stays.",
       }),
     ),
   ),

@@ -112,7 +112,7 @@ function columnsOf(
   const { client_id, scopes = [], enabled, issuer = null } = wanted
   const { team_id = null, key_id = null } = wanted
   const kept = before && opened(secrets, before, "client_secret")
-  // Whoever may change the issuer must not make it tell them the secret of the one before.
+  // A new issuer gets the secret at the next sign-in, so only people that know it may name one.
   if (kept && wanted.client_secret === undefined && before.issuer !== issuer)
     throw invalid("client_secret", "required", "Another issuer needs the secret again.")
   const sealed = (column: SealedColumn, text: string | null | undefined) => {

@@ -24,7 +24,7 @@ const placesOf = ({ endpoint }: OAuthSetup) => ({
   api: endpoint ?? "https://api.github.com",
 })
 
-/** OAuth 2.0 without OpenID Connect: who signed in, the API of GitHub says. */
+/** OAuth 2.0 without OpenID Connect: the API of GitHub names the account. */
 export const github: OAuthAdapter = {
   async authorizationUrl({ config, redirect_uri, state, code_challenge, scopes }) {
     const [wanted = SCOPES] = [scopes, config.scopes].filter((list) => list.length > 0)
@@ -66,9 +66,8 @@ async function tokensOf(
 
 async function accountOf(signing_in: Asking, api: string, access_token: string) {
   const { provider } = signing_in.config
-  const headers = {
-    ...{ accept: "application/vnd.github+json", authorization: `Bearer ${access_token}` },
-  }
+  const authorization = `Bearer ${access_token}`
+  const headers = { accept: "application/vnd.github+json", authorization }
   const user = await askJson(signing_in, { url: `${api}/user`, headers })
   const { id, login, name, avatar_url } = fieldsIn(user.json)
   if (user.status !== 200 || !Number.isSafeInteger(id)) throw providerFault(provider, "no_user")

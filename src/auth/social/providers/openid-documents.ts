@@ -60,7 +60,7 @@ function keep<Entry extends Kept<unknown>>(kept: Map<string, Entry>, name: strin
   })
 }
 
-/** The discovery document below that address. Who it is from is the caller's to check. Throws 502 `provider_error`. */
+/** The discovery document below that address. The caller checks its issuer. Throws 502 `provider_error`. */
 export function documentBelow(asking: Asking, base: string): Promise<IssuerDocument> {
   const url = `${base.replace(/\/$/, "")}/.well-known/openid-configuration`
   const name = nameOf(asking, url)

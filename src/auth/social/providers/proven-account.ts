@@ -1,9 +1,9 @@
 import { isMailbox } from "../../../lib/address"
 import { isLonger } from "../../../lib/text"
+import { isShownUrl } from "../../application-schemas"
 import { type ProvenAccount, providerFault } from "./oauth-adapter"
 
 const MOST_NAME_CHARACTERS = 200
-const MOST_URL_CHARACTERS = 2048
 const CONTROL = /[\p{Cc}\u2028\u2029]/u
 
 interface ToldAccount {
@@ -27,7 +27,7 @@ export function provenAccount(
     email: address,
     email_verified: address !== null && is_verified,
     name: isName(name) ? name : null,
-    avatar_url: isPicture(picture) ? picture : null,
+    avatar_url: typeof picture === "string" && isShownUrl(picture) ? picture : null,
   }
 }
 
@@ -37,9 +37,3 @@ const isName = (name: unknown): name is string =>
   name.isWellFormed() &&
   !isLonger(name, MOST_NAME_CHARACTERS) &&
   !CONTROL.test(name)
-
-const isPicture = (url: unknown): url is string =>
-  typeof url === "string" &&
-  url.length <= MOST_URL_CHARACTERS &&
-  /^https:\/\/\S+$/.test(url) &&
-  URL.canParse(url)

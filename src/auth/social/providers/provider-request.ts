@@ -35,9 +35,7 @@ export async function askJson(
   { url, headers, form, most_bytes = MOST_BYTES }: AskedJson,
 ): Promise<{ status: number; json: unknown }> {
   const { provider, allow_private } = config
-  const posted = form && {
-    ...{ method: "POST", body: new URLSearchParams(form).toString() },
-  }
+  const posted = form && { method: "POST", body: new URLSearchParams(form).toString() }
   const type = form && { "content-type": "application/x-www-form-urlencoded" }
   const answer = await request({
     ...{ url, allow_private, tls_outside: true, ...posted },
