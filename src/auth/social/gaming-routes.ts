@@ -68,7 +68,7 @@ export const gamingRoutes = (parts: AuthParts): AnyRoute[] => [
     ...row("/v1/auth/play-games"),
     summary: "Sign in a player of Play Games",
     description:
-      "Takes the code of `requestServerSideAccess`, and asks the platform who the player is. The user is made for a new player, with `display_name` as the name. A code works once. Needs a public key of the application.",
+      "Takes the code of `requestServerSideAccess`, and asks the platform for the player. The user is made for a new player, with `display_name` as the name. A code works once. Needs a public key of the application.",
     body: ServerCode,
     example: { server_auth_code: "4/0AX4XfWh…", display_name: "Ann" },
     errors: ["invalid_auth_code", ...ERRORS],

@@ -27,7 +27,7 @@ const KEPT_MS = 3_600_000
 const LONGEST_ID = 255
 
 /**
- * Signs in the player to whom the platform gave a code for the game's server (contract 52, section 2). Throws 401
+ * Signs in the player of a code that the platform made for the game's server (contract 52, section 2). Throws 401
  * `invalid_auth_code`, also while the platform does not answer, 401 `provider_not_configured`, and 429 after too many
  * failures of a network.
  */

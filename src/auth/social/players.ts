@@ -34,7 +34,7 @@ export async function requirePlatform(
   return fail("provider_not_configured", `The environment lets in no players of ${provider}.`)
 }
 
-/** A player whom the platform has named. */
+/** A player that the platform has named. */
 interface ProvenPlayer extends PlayerWish {
   provider: GamingProvider
   player_id: string
