@@ -35,6 +35,7 @@ const STORIES = new Set([
   "test/auth/end-users.test.ts",
   "test/auth/factors/passkeys.test.ts",
   "test/auth/factors/second-factors.test.ts",
+  "test/auth/organizations/invitations.test.ts",
   "test/auth/organizations/memberships.test.ts",
   "test/auth/organizations/organization-model.test.ts",
   "test/auth/organizations/switch-organization.test.ts",

@@ -210,6 +210,24 @@ describe("an invitation", () => {
   })
 })
 
+test.each([
+  ["en", "You are invited", "Join"],
+  ["de", "Sie sind eingeladen", "Treten Sie"],
+  ["fr", "Vous avez une invitation", "Rejoignez"],
+  ["es", "Tiene una invitación", "Únase a"],
+  ["ar", "لديك دعوة", "انضم إلى"],
+])("its page names the organization in %s, and changes nothing", async (lang, title, verb) => {
+  const acme = await team()
+  const { email, token } = await invited(acme)
+  const { status, text } = await service.anybody.call("GET", `/a/${token}?lang=${lang}`)
+  expect(status).toBe(200)
+  expect(text).toContain(`<h1>${title}</h1>`)
+  expect(text).toContain(`${verb} <bdi>Acme</bdi>`)
+  expect(text).toContain(email)
+  expect(await statusesIn(acme)).toEqual(["pending"])
+  expect((await press(token)).status).toBe(302)
+})
+
 describe("who invites", () => {
   test("is an admin of the organization, and an owner where it is for an owner", async () => {
     const acme = await team()
