@@ -101,6 +101,33 @@ const memberRows = [
   }),
 ]
 
+const invitationRows = [
+  row("list <organization>", `GET ${ONE}/invitations`, {
+    about: "list the invitations to an organization, newest first",
+    columns: {
+      ID: "id",
+      EMAIL: wide(({ email }) => email, "last"),
+      ROLE: "role",
+      STATUS: "status",
+      ENDS: ago(({ expires_at }) => expires_at),
+    },
+  }),
+  row("create <organization> <email>", `POST ${ONE}/invitations`, {
+    about: "mail an invitation that works for seven days",
+    example: "--role admin --redirect-url https://app.example.test/join",
+    flags: {
+      role: ROLE,
+      redirect_url: "where the page of the invitation leads; the environment must list it",
+    },
+    done: ({ email, id }) => `invited ${email}   ${id}`,
+  }),
+  row("rm <organization> <invitation>", `DELETE ${ONE}/invitations/{invitation_id}`, {
+    about: "revoke an invitation; its link stops working",
+    ...deletes((_, invitation) => `The link of invitation ${invitation} will stop working.`),
+    done: (_, [, invitation]) => `revoked ${invitation}`,
+  }),
+]
+
 export const organizationResources: Resource[] = [
   {
     noun: "orgs",
@@ -109,4 +136,9 @@ export const organizationResources: Resource[] = [
     rows: organizationRows,
   },
   { noun: "orgs members", about: "manage the members of an organization", rows: memberRows },
+  {
+    noun: "orgs invitations",
+    about: "manage invitations to an organization",
+    rows: invitationRows,
+  },
 ]

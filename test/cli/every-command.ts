@@ -210,6 +210,9 @@ export const calls: Record<string, string[]> = {
   "orgs members add": [ID, ID, "--role", "admin", "--permission", "invoices:read"],
   "orgs members update": [ID, ID, "--role", "owner", "--permission", "none"],
   "orgs members rm": [ID, ID],
+  "orgs invitations list": [ID],
+  "orgs invitations create": [ID, "a@b.c", "--role", "admin", "--redirect-url", "https://b.c/"],
+  "orgs invitations rm": [ID, ID],
   "users passkeys": ["--token-stdin"],
   "users mfa get": [ID],
   "users mfa enroll": [ID, "--method", "sms", "--phone-number", "+14155550100"],
@@ -577,7 +580,10 @@ function answerOrganizations(api: FakeApi): void {
   api.data(`GET ${path}/${ID}/members`, [member])
   api.data(`POST ${path}/${ID}/members`, member)
   api.data(`PATCH ${path}/${ID}/members/${ID}`, member)
-  for (const one of ["", `/members/${ID}`])
+  const invitation = { id: ID, email: "a@b.c", role: "member", status: "pending", expires_at: AT }
+  api.data(`GET ${path}/${ID}/invitations`, [invitation])
+  api.data(`POST ${path}/${ID}/invitations`, invitation)
+  for (const one of ["", `/members/${ID}`, `/invitations/${ID}`])
     api.data(`DELETE ${path}/${ID}${one}`, { id: ID, deleted: true })
 }
 

@@ -9,7 +9,9 @@ const { url } = service.listen()
 
 test("an organization is made, changed, given members and deleted", async () => {
   const project = await service.project()
-  const shop = await newApplication(service, project)
+  const shop = await newApplication(service, project, {
+    redirect_urls: ["https://app.example.test/join"],
+  })
   const [ann, bob] = [await signedUp(service, shop), await signedUp(service, shop)]
   const env = { BELFRY_URL: url, BELFRY_API_KEY: project.key }
   const run = async (...words: string[]) => {
@@ -39,6 +41,11 @@ test("an organization is made, changed, given members and deleted", async () => 
   expect((await run("members", "rm", id, bob.id)).exit).toBe(0)
   const hers = await onTerminal(["orgs", "list", "--user-id", ann.id, "--no-color"], { env })
   expect(hers.out).toMatch(/Acme .*owner/)
+  const redirect = ["--redirect-url", "https://app.example.test/join"]
+  const invited = await run("invitations", "create", id, "kim@mailbox.test", ...redirect)
+  expect(invited.data).toMatchObject({ email: "kim@mailbox.test", status: "pending" })
+  expect((await run("invitations", "list", id)).data).toHaveLength(1)
+  expect((await run("invitations", "rm", id, invited.data.id)).exit).toBe(0)
   expect((await run("rm", id)).data).toEqual({ id, deleted: true })
   expect((await run("get", id)).exit).toBe(3)
 })

@@ -101,7 +101,6 @@ test("no address of any request holds the key, or any other flag that is not for
 const without_command = `
 DELETE /session
 DELETE /v1/auth/identities/{identity_id}
-DELETE /v1/auth/organizations/{organization_id}/invitations/{invitation_id}
 DELETE /v1/auth/passkeys/{passkey_id}
 DELETE /v1/auth/sessions/{session_id}
 DELETE /v1/auth/users/me
@@ -146,7 +145,6 @@ GET /v1/auth/mfa
 GET /v1/auth/oauth/providers
 GET /v1/auth/oauth/{provider}/authorize
 GET /v1/auth/oauth/{provider}/callback
-GET /v1/auth/organizations/{organization_id}/invitations
 GET /v1/auth/password-requirements
 GET /v1/auth/phone/availability
 GET /v1/auth/sessions
@@ -196,7 +194,6 @@ POST /v1/auth/oauth/{provider}/callback
 POST /v1/auth/oauth/{provider}/id-token
 POST /v1/auth/oauth/{provider}/link
 POST /v1/auth/organizations/invitations/accept
-POST /v1/auth/organizations/{organization_id}/invitations
 POST /v1/auth/organizations/{organization_id}/leave
 POST /v1/auth/passkeys/login/options
 POST /v1/auth/passkeys/login/verify
