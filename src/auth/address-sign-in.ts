@@ -5,9 +5,9 @@ import type { CodeWay } from "./code-ways"
 import { endSessions } from "./end-sessions"
 import * as endUsers from "./end-users"
 import type { AuthEnvironment } from "./environments"
+import { forgetStranger } from "./first-proof"
 import type { SignInAnswer } from "./schemas"
 import { completeSignIn, createUser, type UserClient } from "./sign-in"
-import { dropUnproven } from "./social/identities"
 import { emitUser } from "./user-events"
 
 export type NewProfile = Pick<endUsers.NewEndUser, "name" | "metadata">
@@ -30,7 +30,7 @@ export const isKnown = (user: endUsers.EndUserRow | undefined): user is endUsers
  * it has nobody that may sign in. Throws as `completeSignIn`.
  *
  * A stranger may have made a user of this address with a password of their own. So the first proof of any address takes
- * the password, the accounts of providers and every session away.
+ * the password, the accounts of providers, every second factor and every session away.
  */
 export async function signInByAddress(
   tx: Tx,
@@ -43,15 +43,15 @@ export async function signInByAddress(
   const made = newcomer && (await createUser(tx, environment, newcomer))
   const found = made ?? (await way.find(tx, environment, address))
   if (!isKnown(found)) return undefined
-  const user = made ?? (await endUsers.findForUpdate(tx, found.project_id, found.id))
-  const was_verified = user[way.verified]
-  const is_first_proof = !made && !user.email_verified && !user.phone_verified
-  const unproven = is_first_proof
-    ? { password_hash: null, identities: await dropUnproven(tx, user) }
-    : {}
+  const known = made ?? (await endUsers.findForUpdate(tx, found.project_id, found.id))
+  const was_verified = known[way.verified]
+  const is_first_proof = !made && !known.email_verified && !known.phone_verified
+  const why = { reason: "first_proof", ip_address: proof.client.ip }
+  const user = is_first_proof ? await forgetStranger(tx, environment, known, why) : known
+  const unproven = is_first_proof ? { password_hash: null } : {}
   const change = { [way.verified]: true, ...unproven }
   const proven = was_verified ? user : await endUsers.setUser(tx, user, change)
-  if (is_first_proof) await endSessions(tx, environment, user, { reason: "first_proof" })
+  if (is_first_proof) await endSessions(tx, environment, user, why)
   const is_new = made !== undefined
   const answer = await completeSignIn(tx, parts, { environment, user: proven, is_new, ...proof })
   const facts = { provider: proof.provider, ip_address: proof.client.ip }

@@ -6,8 +6,9 @@ import { openLink, takeLink } from "../sign-in/links"
 import type { Reader } from "../store/store"
 import type { AuthParts } from "./auth-parts"
 import { endSessions } from "./end-sessions"
-import { byEmail, type EndUserRow, emailKeyOf, findForUpdate, setUser } from "./end-users"
+import { byEmail, type EndUserRow, emailKeyOf, findForUpdate } from "./end-users"
 import { type AuthEnvironment, environmentById } from "./environments"
+import { forgetStranger } from "./first-proof"
 import { countForgot } from "./guesses"
 import { expiredLink, linksAmong, prepareLink } from "./mailed-links"
 import { requireMethod } from "./methods"
@@ -17,7 +18,6 @@ import { requireOwnPassword } from "./proof"
 import { requireRedirect } from "./redirects"
 import { SUCCESS } from "./schemas"
 import type { UserClient } from "./sign-in"
-import { dropUnproven } from "./social/identities"
 import { userLinks } from "./tables"
 import { emitUser } from "./user-events"
 
@@ -116,9 +116,9 @@ export async function resetPassword(
     if (!(await takeLink(tx, userLinks, token, resetsOf(environment)))) expiredLink()
     const user = await findForUpdate(tx, environment.project_id, owner.id)
     if (user.status !== "active" || user.email_key !== owner.email_key) expiredLink()
-    const identities = user.email_verified ? user.identities : await dropUnproven(tx, user)
-    await setPassword(tx, environment, await setUser(tx, user, { identities }), password_hash)
     const facts = { ip_address: client.ip, reason: "password_reset" }
+    const own = user.email_verified ? user : await forgetStranger(tx, environment, user, facts)
+    await setPassword(tx, environment, own, password_hash)
     await emitUser(tx, environment, user, "user.password_changed", facts)
     await endSessions(tx, environment, user, facts)
     await notice.accept(tx)

@@ -9,6 +9,7 @@ import { deliverAll } from "../harness/delivery"
 import { NOBODY } from "../harness/mail"
 import { anEndUser } from "../harness/mailed-links"
 import { sharedService } from "../harness/shared-service"
+import { enrolApp } from "./factors/factor-shop"
 import { toldOf } from "./told-of"
 
 const clock = movableClock()
@@ -103,7 +104,7 @@ describe("a code by email", () => {
     expect(found).toEqual([201, ...Array(4).fill("otp_expired")])
   })
 
-  test("of a first proof takes a stranger's password and session away, and no others", async () => {
+  test("of a first proof takes a stranger's password, factors and session away, and no others", async () => {
     const { application, project, send, verify } = await shop()
     const password = "Quiet-River-42"
     const app = application.app()
@@ -111,9 +112,12 @@ describe("a code by email", () => {
     const token = stranger.body.data.tokens.access_token
     const me = () => service.anybody.get("/v1/auth/users/me", { authorization: `Bearer ${token}` })
     expect((await me()).status).toBe(200)
+    const signed = { authorization: `Bearer ${token}` }
+    await enrolApp({ post: (path, body) => service.anybody.post(path, body, signed) })
     await send()
     const owner = await verify(FIXED)
     expect(owner.body.data.user.id).toBe(stranger.body.data.user.id)
+    expect(owner.body.data.user.mfa_methods).toEqual([])
     expect((await me()).status).toBe(401)
     const login = (typed: string) =>
       app.post("/v1/auth/users/login", { email: ANN, password: typed })
