@@ -92,8 +92,9 @@ export async function upSettings(
     // For a first try the receivers of webhooks are on the same machine.
     "webhooks.require_https": false,
     "webhooks.allow_private": ["127.0.0.0/8", "::1"],
-    // And so are gateways, and the services that push messages are tried with.
+    // And so are gateways, and the services that push messages and sign-ins are tried with.
     "providers.allow_private": ["127.0.0.0/8", "::1"],
+    "auth.oauth.allow_private": ["127.0.0.0/8", "::1"],
   }
   const load = (set: string[]) => localSettings(flags, { ...options, set }, defaults)
   const base = load([])
