@@ -5,7 +5,6 @@ import type { Reader, Tx } from "../store/store"
 import { type EndUserRow, setUser } from "./end-users"
 import type { AuthEnvironment } from "./environments"
 import { linksAmong } from "./mailed-links"
-import { oauthFlows } from "./social/tables"
 import { userLinks, userPasswordHistory } from "./tables"
 
 /** What a password of this environment needs. */
@@ -33,8 +32,6 @@ export async function setPassword(
   await rememberPassword(tx, environment, user, password_hash)
   const resets = linksAmong(environment, "password_reset", "password_reset_code")
   await closeLinks(tx, userLinks, and(eq(userLinks.user_id, user.id), resets))
-  // An intruder may be about to link an account of theirs.
-  await tx.delete(oauthFlows).where(eq(oauthFlows.user_id, user.id))
   return setUser(tx, user, { password_hash })
 }
 

@@ -1,13 +1,18 @@
 import type { Static } from "@sinclair/typebox"
+import { and, eq } from "drizzle-orm"
 import { conflict } from "../../core/errors"
+import { isAlive } from "../../sign-in/person-sessions"
+import { rowById } from "../../store/rows"
 import type { Tx } from "../../store/store"
 import type { AuthParts } from "../auth-parts"
-import { byEmail, type EndUserRow, emailKeyOf, findForUpdate, holdIdentifiers } from "../end-users"
+import { byEmail, type EndUserRow, emailKeyOf, findForUpdate } from "../end-users"
 import type { AuthEnvironment } from "../environments"
 import { requireAllowedDomain, requireEmailDomain } from "../methods"
 import type { SignInAnswer } from "../schemas"
 import { completeSignIn, createUser, type UserClient } from "../sign-in"
-import { addIdentity, findByAccount } from "./identities"
+import { userSessions } from "../tables"
+import { addIdentity, type EnteredUser, ownerOrNew } from "./identities"
+import { refuseCode } from "./oauth-flows"
 import type { ProvenAccount } from "./providers/oauth-adapter"
 
 /** An account that a provider proved. */
@@ -17,6 +22,8 @@ export interface AccountShown {
   client: UserClient
   /** The signed-in user that links it; null for a sign-in. */
   user_id: string | null
+  /** Of that user, where they began. */
+  session_id?: string | undefined
 }
 
 /**
@@ -27,56 +34,42 @@ export async function signInByAccount(
   tx: Tx,
   parts: AuthParts,
   environment: AuthEnvironment,
-  { provider, account, client, user_id }: AccountShown,
+  { provider, account, client, user_id, session_id = "" }: AccountShown,
 ): Promise<Static<typeof SignInAnswer>> {
   const shown = { provider, ...account }
   const entered = user_id
-    ? { user: await linkedTo(tx, environment, user_id, shown), is_new: false }
-    : await ownerOf(tx, environment, shown)
+    ? { user: await linkedTo(tx, environment, { user_id, session_id }, shown), is_new: false }
+    : await ownerOrNew(tx, environment, shown, () => linkOrCreate(tx, environment, shown))
   const proof = { provider, amr: ["oauth"], client }
   return completeSignIn(tx, parts, { environment, ...entered, ...proof })
 }
 
 type Account = ProvenAccount & { provider: string }
 
-interface Entered {
-  user: EndUserRow
-  is_new: boolean
-}
-
-/** The user that is signed in says so themselves, so addresses may differ. */
+/**
+ * The user that is signed in says so themselves, so addresses may differ. Their session must live: a stranger that lost
+ * the account may have begun.
+ */
 async function linkedTo(
   tx: Tx,
   environment: AuthEnvironment,
-  user_id: string,
+  { user_id, session_id }: { user_id: string; session_id: string },
   account: Account,
 ): Promise<EndUserRow> {
   const user = await findForUpdate(tx, environment.project_id, user_id)
+  const own = and(eq(userSessions.user_id, user.id), isAlive(userSessions))
+  if (!(await rowById(tx, userSessions, session_id, own))) return refuseCode()
   return (await addIdentity(tx, environment, user, account)) ?? refuseLinked()
 }
 
 const refuseLinked = () =>
   conflict("already_linked", null, "A user has this account already, or you have another one.")
 
-/** Two first sign-ins at once are one after the other: the second one finds what the first one made. */
-async function ownerOf(tx: Tx, environment: AuthEnvironment, account: Account): Promise<Entered> {
-  const find = async () => {
-    const known = await findByAccount(tx, environment, account)
-    return known === undefined
-      ? undefined
-      : { user: await findForUpdate(tx, environment.project_id, known), is_new: false }
-  }
-  const known = await find()
-  if (known) return known
-  await holdIdentifiers(tx, environment)
-  return (await find()) ?? (await linkOrCreate(tx, environment, account))
-}
-
 async function linkOrCreate(
   tx: Tx,
   environment: AuthEnvironment,
   account: Account,
-): Promise<Entered> {
+): Promise<EnteredUser> {
   const { email, email_verified, name, avatar_url } = account
   const same = email === null ? undefined : await byEmail(tx, environment, email)
   if (same) return { user: await linkVerified(tx, environment, same.id, account), is_new: false }

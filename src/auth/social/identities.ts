@@ -1,10 +1,11 @@
 import { and, eq } from "drizzle-orm"
 import { newId } from "../../core/ids"
 import { now } from "../../core/time"
-import type { Reader, Tx } from "../../store/store"
-import { type EndUserRow, setUser } from "../end-users"
+import { rowForUpdate } from "../../store/rows"
+import type { Tx } from "../../store/store"
+import { type EndUserRow, holdIdentifiers, setUser } from "../end-users"
 import type { AuthEnvironment } from "../environments"
-import type { UserIdentity } from "../tables"
+import { type UserIdentity, users } from "../tables"
 import { GAMING_PROVIDERS, userIdentities } from "./tables"
 
 /** An account elsewhere, as its service names it. */
@@ -13,12 +14,32 @@ export interface ForeignAccount {
   provider_user_id: string
 }
 
-/** The id of the user that signs in with this account. */
-export async function findByAccount(
-  db: Reader,
+/** A locked user that comes in by an account. */
+export interface EnteredUser {
+  user: EndUserRow
+  is_new: boolean
+}
+
+/** The user of an account, or whom `make` makes: of two first sign-ins at once the second one finds what the first one made. */
+export async function ownerOrNew(
+  tx: Tx,
+  environment: AuthEnvironment,
+  account: ForeignAccount,
+  make: () => Promise<EnteredUser>,
+): Promise<EnteredUser> {
+  const known = await ownerOf(tx, environment, account)
+  if (known) return { user: known, is_new: false }
+  await holdIdentifiers(tx, environment)
+  const other = await ownerOf(tx, environment, account)
+  return other ? { user: other, is_new: false } : make()
+}
+
+/** Locked. They may have lost the account while this waited for their row: their own word counts. */
+async function ownerOf(
+  tx: Tx,
   { id, project_id }: AuthEnvironment,
   { provider, provider_user_id }: ForeignAccount,
-): Promise<string | undefined> {
+): Promise<EndUserRow | undefined> {
   const account = and(
     eq(userIdentities.project_id, project_id),
     eq(userIdentities.environment_id, id),
@@ -26,8 +47,11 @@ export async function findByAccount(
     eq(userIdentities.provider_user_id, provider_user_id),
   )
   const { user_id } = userIdentities
-  const [row] = await db.select({ user_id }).from(userIdentities).where(account)
-  return row?.user_id
+  const [row] = await tx.select({ user_id }).from(userIdentities).where(account)
+  const user = row && (await rowForUpdate(tx, users, row.user_id, eq(users.project_id, project_id)))
+  const isIt = (own: UserIdentity) =>
+    own.provider === provider && own.provider_user_id === provider_user_id
+  return user?.identities.some(isIt) ? user : undefined
 }
 
 /**

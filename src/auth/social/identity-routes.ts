@@ -36,10 +36,10 @@ export const identityRoutes = (parts: AuthParts): AnyRoute[] => [
     handle: async (call) => {
       refuseImpersonated(call.caller)
       const { provider } = call.params
-      const { environment, user } = await ownUser(parts.store.read, call)
+      const { environment, user, session_id } = await ownUser(parts.store.read, call)
       const known = user.identities.find((one) => one.provider === provider)
       if (known) return refuseLinked(known.id)
-      const wish = { ...call.body, provider, user_id: user.id }
+      const wish = { ...call.body, provider, own: { user_id: user.id, session_id } }
       return { data: await beginFlow(parts, environment, wish) }
     },
   }),

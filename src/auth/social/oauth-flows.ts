@@ -34,6 +34,8 @@ interface FlowSecrets {
   code?: string
   /** Of the redirect (RFC 9207). */
   iss?: string | undefined
+  /** Where the signed-in user began to link an account. */
+  session_id?: string | undefined
 }
 
 /** A sign-in that an application begins. */
@@ -47,8 +49,8 @@ export interface FlowWish {
   scopes?: string[]
   /** The value of the cookie of the browser that must come back. */
   cookie?: string
-  /** The signed-in user that links an account. */
-  user_id?: string
+  /** The signed-in user that links an account, in their session. */
+  own?: { user_id: string; session_id: string }
 }
 
 export const randomText = (): string => randomBytes(32).toString("base64url")
@@ -65,13 +67,14 @@ export async function beginFlow(
   environment: AuthEnvironment,
   wish: FlowWish,
 ): Promise<{ authorization_url: string; state: string }> {
-  const { provider, redirect_url, code_challenge = null, scopes = [], cookie } = wish
+  const { provider, redirect_url, code_challenge = null, scopes = [], cookie, own } = wish
   requireMethod(environment, "oauth")
   const config = await providerConfig(parts, environment, provider)
   requireRedirect(environment, redirect_url)
   const id = newId()
   const state = stateOf(parts, id)
-  const secrets: FlowSecrets = { code_verifier: randomText(), nonce: randomText() }
+  const { session_id } = own ?? {}
+  const secrets: FlowSecrets = { code_verifier: randomText(), nonce: randomText(), session_id }
   const authorization_url = await adapterOf(provider).authorizationUrl({
     ...{ config, state, scopes, nonce: secrets.nonce },
     redirect_uri: callbackUrl(parts.base_url(), provider),
@@ -80,7 +83,7 @@ export async function beginFlow(
   const { id: environment_id, project_id } = environment
   const row = {
     ...{ id, project_id, environment_id, provider, redirect_url, code_challenge },
-    ...{ user_id: wish.user_id ?? null, client_state: wish.state ?? null },
+    ...{ user_id: own?.user_id ?? null, client_state: wish.state ?? null },
     cookie_hash: cookie === undefined ? null : hashOfToken(cookie),
     secrets: parts.secrets.seal(JSON.stringify(secrets), contextOf(id)),
     ...{ created_at: now(), expires_at: secondsFromNow(FLOW_SECONDS) },

@@ -28,11 +28,11 @@ export async function exchangeCode(
 ): Promise<Answer & { provider_tokens: ProviderTokens }> {
   requireMethod(environment, "oauth")
   const config = await providerConfig(parts, environment, provider)
-  const { user_id, ...asked } = await takeFlow(parts, environment, provider, shown)
+  const { user_id, session_id, ...asked } = await takeFlow(parts, environment, provider, shown)
   const redirect_uri = callbackUrl(parts.base_url(), provider)
   const proven = await adapterOf(provider).exchange({ config, redirect_uri, ...asked })
   const { account, provider_tokens } = proven
-  const told = { provider, account, client, user_id }
+  const told = { provider, account, client, user_id, session_id }
   const answer = await parts.store.tx((tx) => signInByAccount(tx, parts, environment, told))
   return { ...answer, provider_tokens }
 }

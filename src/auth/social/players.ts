@@ -1,20 +1,15 @@
 import { createHash } from "node:crypto"
 import type { Static } from "@sinclair/typebox"
-import { and, eq, ne } from "drizzle-orm"
 import { fail } from "../../core/errors"
 import { isoFrom } from "../../core/time"
-import { rowForUpdate } from "../../store/rows"
 import type { Reader, Tx } from "../../store/store"
 import type { AuthParts } from "../auth-parts"
-import { type EndUserRow, holdIdentifiers } from "../end-users"
 import type { AuthEnvironment } from "../environments"
 import { forgiveWayIn } from "../guesses"
-import { requireAllowedDomain } from "../methods"
 import type { SignInAnswer } from "../schemas"
 import { completeSignIn, createUser, type UserClient } from "../sign-in"
-import { users } from "../tables"
 import * as gamingProviders from "./gaming-providers"
-import { addIdentity, findByAccount } from "./identities"
+import { addIdentity, ownerOrNew } from "./identities"
 import { type GamingProvider, usedAssertions } from "./tables"
 
 /** What an app says of the player. Nothing of it proves anything. */
@@ -58,16 +53,13 @@ export const signInPlayer = (
     const account = { provider, provider_user_id }
     const proven = { environment, provider, amr: [provider], client }
     await forgiveWayIn(tx, parts, environment, client.ip)
-    const known = await ownerOf(tx, environment, account)
-    if (known) return completeSignIn(tx, parts, { ...proven, user: known })
-    requireAllowedDomain(environment.allowed_email_domains, null)
-    await holdIdentifiers(tx, environment)
-    const other = await ownerOf(tx, environment, account)
-    if (other) return completeSignIn(tx, parts, { ...proven, user: other })
-    const made = await createUser(tx, environment, { name })
-    const user = made && (await addIdentity(tx, environment, made, { ...account, email: null }))
-    if (!user) throw new Error("a player without a user has an account already")
-    return completeSignIn(tx, parts, { ...proven, user, is_new: true })
+    const entered = await ownerOrNew(tx, environment, account, async () => {
+      const made = await createUser(tx, environment, { name })
+      const user = made && (await addIdentity(tx, environment, made, { ...account, email: null }))
+      if (!user) throw new Error("a player without a user has an account already")
+      return { user, is_new: true }
+    })
+    return completeSignIn(tx, parts, { ...proven, ...entered })
   })
 
 /** False where the proof was used before, on whatever node. */
@@ -80,16 +72,4 @@ async function spend(
   const row = { hash, project_id, expires_at: isoFrom(ends_at) }
   const adding = tx.insert(usedAssertions).values(row).onConflictDoNothing()
   return (await adding.returning()).length > 0
-}
-
-/** Locked. */
-async function ownerOf(
-  tx: Tx,
-  environment: AuthEnvironment,
-  account: { provider: GamingProvider; provider_user_id: string },
-): Promise<EndUserRow | undefined> {
-  const id = await findByAccount(tx, environment, account)
-  const { project_id, status } = users
-  const theirs = and(eq(project_id, environment.project_id), ne(status, "deleted"))
-  return id === undefined ? undefined : rowForUpdate(tx, users, id, theirs)
 }

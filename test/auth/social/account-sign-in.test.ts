@@ -125,16 +125,24 @@ describe("a signed-in user", () => {
     expect((await linking(user, "google")).status).toBe(404)
   })
 
-  test("links nothing that began before the password was set anew", async () => {
-    const home = await shop()
-    const user = await signedUp(service, home.application)
-    const { authorization_url, state } = (await linking(user)).body.data
-    const { code } = landedAt(await home.arrive(ONE, one.consent(authorization_url, ANN)))
-    const password = { password: "Quiet-River-42" }
-    expect((await home.project.post(`/v1/auth/users/${user.id}/password`, password)).status).toBe(
-      200,
-    )
-    expect(refusal(await home.exchange(ONE, { code, state }))).toEqual([401, "unauthorized"])
+  test("links nothing once the session where it began is over, as by the first proof of the address", async () => {
+    const code = "424242"
+    const email = "victim@users.test"
+    const home = await shop({ test_identifiers: [{ email, code }] } as never)
+    const proving = async () => {
+      await home.live.post("/v1/auth/email-otp/send", { email })
+      return home.live.post("/v1/auth/email-otp/verify", { email, code })
+    }
+    const leaving = (user: Pick<Shop["live"], "post">) => user.post("/v1/auth/users/logout", {})
+    for (const ending of [proving, leaving]) {
+      const user = await signedUp(service, home.application, ending === proving ? { email } : {})
+      const { authorization_url, state } = (await linking(user)).body.data
+      const there = one.consent(authorization_url, { ...ANN, sub: user.id })
+      const { code = "" } = landedAt(await home.arrive(ONE, there))
+      expect((await ending(user)).status).toBe(200)
+      expect(refusal(await home.exchange(ONE, { code, state }))).toEqual([401, "unauthorized"])
+      expect(await identitiesOf(user.id)).toEqual([])
+    }
   })
 
   test("unlinks an account that is not the last way in, once", async () => {
