@@ -8,10 +8,11 @@ import { startBrowser } from "../harness/browser"
 import { root } from "../harness/migrations"
 import { DEBIAN_PYTHON, locate, missing, missingModules } from "../harness/peers"
 import { freePort } from "../harness/ports"
-import { get, until } from "./mails"
+import { until } from "./mails"
 import { LARGE, openMonitor } from "./monitor"
-import { data, write } from "./page-mails"
+import { write } from "./page-mails"
 import { lean } from "./serve"
+import { mailTo, siteOf } from "./shop"
 
 interface Application {
   id: string
@@ -20,25 +21,6 @@ interface Application {
 
 /** The blocks of the guide, by their language. */
 const blocks = new Map(codeBlocks("docs/auth.md").map(({ language, code }) => [language, code]))
-
-/** Serves one page from another origin than the server. */
-function siteOf(page: string) {
-  const site = Bun.serve({
-    port: 0,
-    hostname: "127.0.0.1",
-    fetch: () => new Response(page, { headers: { "content-type": "text/html" } }),
-  })
-  return { origin: `http://localhost:${site.port}`, [Symbol.dispose]: () => void site.stop(true) }
-}
-
-/** The newest mail to an address, with its code or link. */
-const mailTo = (server: Belfry, to: string, found: RegExp) =>
-  until("the mail", async () => {
-    const [newest] = await data<{ id: string }[]>(server, `/v1/mailbox?to=${to}`)
-    if (!newest) return undefined
-    const { text } = await get<{ text: string }>(server, `/v1/mailbox/${newest.id}`)
-    return found.exec(text)?.[0]
-  })
 
 /** A server of the guide that verifies tokens: what it answers to a token. */
 async function verifier(server: Belfry, name: string, command: string[], issuer: string) {
@@ -87,7 +69,7 @@ describe.skipIf(without)("the guide of end users", () => {
     const page = (blocks.get("html") ?? "")
       .replace("svca_test_pub_YOURS", public_keys.test)
       .replace("http://localhost:8080", server.url)
-    using site = siteOf(page)
+    using site = siteOf(() => page)
     await using browser = await startBrowser()
     await using tab = await browser.open(site.origin)
     await tab.fill("Email", "ann@acme.test")
@@ -153,7 +135,7 @@ describe.skipIf(without)("the guide of end users", () => {
 
   test("a scanner opens the mailed link, and the person still signs in by it", async () => {
     await using server = await startBelfry({ env: lean })
-    using shop = siteOf("<!doctype html><title>Shop</title><h1>Back in the shop</h1>")
+    using shop = siteOf(() => "<!doctype html><title>Shop</title><h1>Back in the shop</h1>")
     const back = `${shop.origin}/back`
     const words = ["applications", "create", "--name", "Acme", "--redirect-url", back, "--json"]
     const { public_keys } = JSON.parse((await server.cli(...words)).stdout) as Application

@@ -1,19 +1,15 @@
 import { describe, expect, test } from "bun:test"
-import type { CDPSession, Protocol } from "puppeteer-core"
 import { type Belfry, startBelfry } from "../harness/binary"
-import { type BrowserPage, startBrowser, type TestBrowser } from "../harness/browser"
+import { type BrowserPage, startBrowser } from "../harness/browser"
 import { missing } from "../harness/peers"
 import { write } from "./page-mails"
 import { lean } from "./serve"
+import { siteOf, tabWithAuthenticator, WEBAUTHN } from "./shop"
 
 const PASSWORD = "Quiet-River-42"
 
-/** What a page of an application does with passkeys: the calls of WebAuthn Level 3 alone. */
-const PAGE = `<!doctype html><meta charset="utf-8"><title>Shop</title><script>
-const create = async (options) => (await navigator.credentials.create({
-  publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(options) })).toJSON()
-const get = async (options) => (await navigator.credentials.get({
-  publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(options) })).toJSON()
+/** A page that asks by itself. */
+const PAGE = `<!doctype html><meta charset="utf-8"><title>Shop</title><script>${WEBAUTHN}
 const post = async (url, headers, body) => {
   const answer = await fetch(url, { method: "POST",
     headers: { "content-type": "application/json", ...headers }, body: JSON.stringify(body) })
@@ -21,18 +17,7 @@ const post = async (url, headers, body) => {
 }
 </script>`
 
-/** Serves the page from another origin than the server. */
-function site() {
-  const headers = { "content-type": "text/html" }
-  const served = Bun.serve({
-    ...{ port: 0, hostname: "127.0.0.1" },
-    fetch: () => new Response(PAGE, { headers }),
-  })
-  return {
-    origin: `http://localhost:${served.port}`,
-    [Symbol.dispose]: () => void served.stop(true),
-  }
-}
+const site = () => siteOf(() => PAGE)
 
 interface Answer<Data> {
   status: number
@@ -51,35 +36,6 @@ interface SignedIn {
 }
 
 type Headers = Record<string, string>
-
-/** A tab of a page with an authenticator, which knows its person unless a test says otherwise. */
-async function tabWithAuthenticator(browser: TestBrowser, origin: string) {
-  const page = await browser.open(origin)
-  const devtools = await page.tab.createCDPSession()
-  await devtools.send("WebAuthn.enable")
-  const { authenticatorId } = await devtools.send("WebAuthn.addVirtualAuthenticator", {
-    options: {
-      ...{ protocol: "ctap2", transport: "internal", hasResidentKey: true },
-      ...{ hasUserVerification: true, isUserVerified: true, automaticPresenceSimulation: true },
-    },
-  })
-  return { page, ...authenticator(devtools, authenticatorId) }
-}
-
-const authenticator = (devtools: CDPSession, authenticatorId: string) => ({
-  async kept(): Promise<Protocol.WebAuthn.Credential[]> {
-    return (await devtools.send("WebAuthn.getCredentials", { authenticatorId })).credentials
-  },
-  /** Whether it recognizes the person from now on. */
-  async know(isUserVerified: boolean) {
-    await devtools.send("WebAuthn.setUserVerified", { authenticatorId, isUserVerified })
-  },
-  /** Has this one in place of what it has. */
-  async keep(credential: Protocol.WebAuthn.Credential) {
-    await devtools.send("WebAuthn.clearCredentials", { authenticatorId })
-    await devtools.send("WebAuthn.addCredential", { authenticatorId, credential })
-  },
-})
 
 const inPage = <Value>(page: BrowserPage, name: string, ...words: unknown[]) =>
   page.read<Value>(`${name}(${words.map((one) => JSON.stringify(one)).join(", ")})`)

@@ -1,36 +1,11 @@
 import { describe, expect, test } from "bun:test"
-import { join } from "node:path"
 import { startBelfry } from "../harness/binary"
-import { type BrowserPage, startBrowser } from "../harness/browser"
-import { root } from "../harness/migrations"
-import { locate, missing } from "../harness/peers"
-import { freePort } from "../harness/ports"
-import { until } from "./mails"
+import { startBrowser } from "../harness/browser"
+import { oidcProvider } from "../harness/oidc-provider"
+import { missing } from "../harness/peers"
 import { write } from "./page-mails"
 import { lean } from "./serve"
-
-interface Client {
-  client_id: string
-  client_secret: string
-  redirect_uri: string
-}
-
-/** An OpenID provider of another maker, under Node. Each start has another key. */
-async function openIdProvider(port: number, client: Client) {
-  const script = join(root, "test/fakes/openid-provider.mjs")
-  const child = Bun.spawn([locate("node") ?? "", script, JSON.stringify({ port, ...client })], {
-    ...{ cwd: root, env: { PATH: process.env.PATH ?? "" } },
-    stdio: ["ignore", "ignore", "ignore"],
-  })
-  const url = `http://127.0.0.1:${port}`
-  await until("the provider", () => fetch(`${url}/jwks`).catch(() => undefined))
-  return {
-    async [Symbol.asyncDispose]() {
-      child.kill()
-      await child.exited
-    },
-  }
-}
+import { consent, siteOf } from "./shop"
 
 /** The page of an application: it signs in by its script or by a link, and greets who comes back. */
 const pageOf = (server: string, key: string) => `<!doctype html><title>Shop</title>
@@ -64,52 +39,37 @@ async function land({ code, state }) {
 if (location.pathname === "/back") land(Object.fromEntries(new URLSearchParams(location.search)))
 </script>`
 
-/** At the provider: the name, and that the shop may know it. */
-async function consent({ tab }: BrowserPage) {
-  await tab.waitForSelector("input[name=login]")
-  await tab.type("input[name=login]", "ann")
-  await tab.type("input[name=password]", "anything")
-  await Promise.all([tab.waitForNavigation(), tab.click("button[type=submit]")])
-  await tab.waitForSelector("input[name=prompt][value=consent]")
-  await tab.click("button[type=submit]")
-}
-
 describe.skipIf(missing("chromium-headless-shell", "node"))("a provider of another maker", () => {
   test("signs somebody up by a script, and in by a link after its keys changed", async () => {
     const env = { ...lean, BELFRY_AUTH_OAUTH_ALLOW_PRIVATE: "127.0.0.1" }
     await using server = await startBelfry({ env })
     let page = ""
-    using site = Bun.serve({
-      ...{ port: 0, hostname: "127.0.0.1" },
-      fetch: () => new Response(page, { headers: { "content-type": "text/html" } }),
-    })
-    const origin = `http://localhost:${site.port}`
+    using site = siteOf(() => page)
+    const { origin } = site
     const words = ["--name", "Acme", "--redirect-url", `${origin}/back`, "--json"]
     const made = await server.cli("applications", "create", ...words)
     const { id, public_keys } = JSON.parse(made.stdout)
     page = pageOf(server.url, public_keys.test)
-    const port = await freePort()
-    const credentials = { client_id: "acme", client_secret: "planted-secret-of-acme" }
+    const client = {
+      ...{ client_id: "acme", client_secret: "planted-secret-of-acme" },
+      redirect_uri: `${server.url}/v1/auth/oauth/oidc-local/callback`,
+    }
+    await using provider = await oidcProvider(client)
     const path = `/v1/auth/applications/${id}/oauth-providers/oidc-local`
-    const { callback_url } = await write<{ callback_url: string }>(server, "PUT", path, {
-      ...{ environment: "test", enabled: true, issuer: `http://127.0.0.1:${port}` },
-      ...credentials,
-    })
-    const client = { ...credentials, redirect_uri: callback_url }
+    const setup = { environment: "test", enabled: true, issuer: provider.issuer, ...client }
+    const { callback_url } = await write<{ callback_url: string }>(server, "PUT", path, setup)
+    expect(callback_url).toBe(client.redirect_uri)
 
     await using browser = await startBrowser()
     await using tab = await browser.open(origin)
-    {
-      await using _ = await openIdProvider(port, client)
-      await tab.click("Sign in here")
-      await consent(tab)
-      await tab.shows("Welcome, ann@people.test, with openid email profile")
-    }
-    await using _ = await openIdProvider(port, client)
+    await tab.click("Sign in here")
+    await consent(tab)
+    await tab.shows("Welcome, ann@oidc.test, with openid email profile")
+    await provider.rotateKeys()
     await tab.goto(origin)
     await tab.click("Sign in there")
     await consent(tab)
-    await tab.shows("Hello, ann@people.test, with openid email profile")
+    await tab.shows("Hello, ann@oidc.test, with openid email profile")
     const used = await tab.read<string>("location.href")
     await tab.goto(used)
     await tab.shows("unauthorized")
