@@ -7,7 +7,7 @@ import type { Tx } from "../../store/store"
 import type { AuthParts } from "../auth-parts"
 import { byEmail, type EndUserRow, emailKeyOf, findForUpdate } from "../end-users"
 import type { AuthEnvironment } from "../environments"
-import { requireAllowedDomain, requireEmailDomain } from "../methods"
+import { requireEmailDomain } from "../methods"
 import type { SignInAnswer } from "../schemas"
 import { completeSignIn, createUser, type UserClient } from "../sign-in"
 import { userSessions } from "../tables"
@@ -73,9 +73,10 @@ async function linkOrCreate(
   const { email, email_verified, name, avatar_url } = account
   const same = email === null ? undefined : await byEmail(tx, environment, email)
   if (same) return { user: await linkVerified(tx, environment, same.id, account), is_new: false }
-  if (email === null) requireAllowedDomain(environment.allowed_email_domains, null)
-  else requireEmailDomain(environment, email)
-  const wanted = { email, email_verified, name, avatar_url }
+  // Anybody can claim an address, so it counts for nothing where addresses must be verified.
+  const is_taken_on = email_verified || !environment.settings.require_verified_email
+  if (email !== null) requireEmailDomain(environment, email)
+  const wanted = { email: is_taken_on ? email : null, email_verified, name, avatar_url }
   const made = (await createUser(tx, environment, wanted)) ?? refuseAddress()
   return {
     user: (await addIdentity(tx, environment, made, account)) ?? refuseLinked(),

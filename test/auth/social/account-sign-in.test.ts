@@ -64,6 +64,13 @@ describe("an account that nobody has", () => {
     expect(refusal(await signIn(ben))).toEqual([400, "user_inactive"])
   })
 
+  test("brings no address that its provider did not verify, where addresses must be verified", async () => {
+    const { signIn } = await shop({ require_verified_email: true })
+    const { status, body } = await signIn({ ...ANN, email_verified: false })
+    expect([status, body.data.user.email]).toEqual([201, null])
+    expect((await signIn({ ...ANN, sub: "ann-2" })).body.data.user.email).toBe(ANN.email)
+  })
+
   test("waits for the second factor that its user has", async () => {
     const { application, signIn } = await shop()
     const user = await anEndUser(service, application, { email: ANN.email, email_verified: true })
