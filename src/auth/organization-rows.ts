@@ -1,7 +1,8 @@
+import { inArray, type SQL } from "drizzle-orm"
 import { searchable } from "../lib/text"
 import { bumpAll } from "../store/counters"
 import type { Tx } from "../store/store"
-import { organizations } from "./organizations/tables"
+import { memberships, organizations } from "./organizations/tables"
 
 export type OrganizationRow = typeof organizations.$inferSelect
 
@@ -42,3 +43,20 @@ export const memberCounts = (
   }: Pick<OrganizationRow, "project_id"> & { organization_id: string },
   by: 1 | -1,
 ) => ["memberships", membersIn(organization_id)].map((name) => ({ owner, name, by }))
+
+/** Rows of one transaction: others work in between. */
+const AT_ONCE = 200
+
+/** Removes some memberships, and counts those that were there. Returns how many were found. */
+export async function removeSomeMembers(tx: Tx, which: SQL | undefined): Promise<number> {
+  const { id } = memberships
+  const rows = await tx.select({ id }).from(memberships).where(which).limit(AT_ONCE)
+  if (rows.length === 0) return 0
+  const ids = rows.map((row) => row.id)
+  const gone = await tx.delete(memberships).where(inArray(id, ids)).returning()
+  await bumpAll(
+    tx,
+    gone.flatMap((row) => memberCounts(row, -1)),
+  )
+  return rows.length
+}

@@ -11,7 +11,7 @@ import {
   userFactors,
   userPasskeys,
 } from "./factors/tables"
-import { memberCounts } from "./organization-rows"
+import { removeSomeMembers } from "./organization-rows"
 import { memberships } from "./organizations/tables"
 import { oauthFlows, userIdentities } from "./social/tables"
 import {
@@ -64,7 +64,8 @@ export async function removeUsersOf(store: Store, environment_id: string): Promi
 export async function removeUsers(store: Store, ids: string[]): Promise<number> {
   if (ids.length === 0) return 0
   await removeSessions(store, ids)
-  await removeMemberships(store, ids)
+  const theirs = inArray(memberships.user_id, ids)
+  while ((await store.tx((tx) => removeSomeMembers(tx, theirs))) > 0);
   const own = [
     { rows: userCodes, id: userCodes.id, user_id: userCodes.user_id },
     { rows: userLinks, id: userLinks.token_hash, user_id: userLinks.user_id },
@@ -93,23 +94,6 @@ export async function removeUsers(store: Store, ids: string[]): Promise<number> 
     )
     return gone.length
   })
-}
-
-/** They count as members until now. */
-async function removeMemberships(store: Store, user_ids: string[]) {
-  const { id, user_id } = memberships
-  const theirs = inArray(user_id, user_ids)
-  const next = () => store.read.select({ id }).from(memberships).where(theirs).limit(AT_ONCE)
-  for (let rows = await next(); rows.length > 0; rows = await next()) {
-    const ids = rows.map((row) => row.id)
-    await store.tx(async (tx) => {
-      const gone = await tx.delete(memberships).where(inArray(id, ids)).returning()
-      await bumpAll(
-        tx,
-        gone.flatMap((row) => memberCounts(row, -1)),
-      )
-    })
-  }
 }
 
 /** A session goes when its refresh tokens are gone, which are found by it. */

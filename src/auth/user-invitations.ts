@@ -4,7 +4,7 @@ import { fail, type Problems } from "../core/errors"
 import { secondsFromNow } from "../core/time"
 import { answerOnce, type Claim } from "../http/idempotency"
 import type { Caller } from "../identity/caller"
-import { rowById } from "../store/rows"
+import { rowById, rowForUpdate } from "../store/rows"
 import type { AuthParts } from "./auth-parts"
 import { byEmail, insertUser, toServerResponse } from "./end-users"
 import type { AuthEnvironment } from "./environments"
@@ -47,7 +47,8 @@ export async function invite(
   return answerOnce(store, claim, async (tx) => {
     const user = await insertUser(tx, environment, { email, name, status: "invited" })
     if (!user) return refuseSame(tx, environment, { email })
-    await joinNewly(tx, user, organization, role ?? "member")
+    const locked = (await rowForUpdate(tx, organizations, place, own)) ?? noOrganization()
+    await joinNewly(tx, user, locked, role ?? "member")
     await letter.accept(tx, user.id)
     await recordUser(tx, caller, user, "invited", { after: toServerResponse(user) })
     const expires_at = secondsFromNow(LINKS.invitation.seconds)

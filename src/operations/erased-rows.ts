@@ -1,6 +1,8 @@
 import { and, eq, inArray } from "drizzle-orm"
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
 import { auditLog } from "../audit-log/tables"
+import { removeInvitations } from "../auth/organizations/removed-organizations"
+import { organizationInvitations } from "../auth/organizations/tables"
 import { removeUsers } from "../auth/removed-users"
 import { users } from "../auth/tables"
 import { secondsFromNow } from "../core/time"
@@ -26,7 +28,7 @@ import type { Store, Tx } from "../store/store"
 import { removeOfEvents } from "../webhooks/retention"
 import { namedByMessages } from "./table-lives"
 import { search, searchedRows } from "./trace-search"
-import { foundIn, messagesOf, namesIn, type TracedPerson } from "./traced-person"
+import { foundIn, messagesOf, namesIn, ofPerson, type TracedPerson } from "./traced-person"
 
 /** Rows of one transaction: others work in between. */
 const AT_ONCE = 50
@@ -84,6 +86,7 @@ export async function removeNaming(
   await each(foundIn(db, users.id, person), async (ids) => {
     removed.users += await removeUsers(store, ids)
   })
+  await removeInvitations(store, ofPerson(organizationInvitations, person))
   await each(messagesOf(db, person), (ids) => removeMessagesOf(removal, ids))
   for (const id of subjects) await dropInbox(store, id)
   const captures = foundIn(db, mailboxRecipients.mail_id, person)

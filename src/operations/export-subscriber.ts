@@ -1,6 +1,9 @@
 import { and, asc, eq, gt, inArray, type SQL } from "drizzle-orm"
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
 import { toServerResponse } from "../auth/end-users"
+import { toInvitation } from "../auth/organizations/organization-invitations"
+import { toMembership } from "../auth/organizations/organization-members"
+import { memberships, organizationInvitations } from "../auth/organizations/tables"
 import { userSessions, users } from "../auth/tables"
 import { toListed } from "../auth/user-sessions"
 import { type ConsentRow, shownConsent } from "../consents/consents"
@@ -101,13 +104,13 @@ async function* documentOf(
   const shownDevice = ({ project_id: _, token_hash: __, ...one }: DeviceRow) => one
   yield* list("devices", rowsOf(db, devices, by(devices)), shownDevice)
   yield* list("users", rowsOf(db, users, by(users)), toServerResponse)
-  const named = inArray(userSessions.user_id, namesIn(person, "subscriber_id"))
-  const sessions = rowsOf(
-    db,
-    userSessions,
-    and(eq(userSessions.project_id, person.project_id), named),
-  )
+  const ofUsers = ({ project_id, user_id }: typeof userSessions | typeof memberships) =>
+    and(eq(project_id, person.project_id), inArray(user_id, namesIn(person, "subscriber_id")))
+  const sessions = rowsOf(db, userSessions, ofUsers(userSessions))
   yield* list("user_sessions", sessions, (row) => toListed(row, null))
+  yield* list("memberships", rowsOf(db, memberships, ofUsers(memberships)), toMembership)
+  const invitations = rowsOf(db, organizationInvitations, by(organizationInvitations))
+  yield* list("organization_invitations", invitations, toInvitation)
   const whole = each(messagesOf(db, person), (id) => wholeMessage(parts, person.project_id, id))
   yield* list("messages", whole, (one) => one)
   const received = each(foundIn(db, inboundEmails.id, person), (id) =>

@@ -84,6 +84,8 @@ const SubscriberExport = t.Object(
       devices: rows("Devices with their tokens."),
       users: rows("User records of end users that the subscriber is."),
       user_sessions: rows("Their sessions."),
+      memberships: rows("Their memberships in organizations."),
+      organization_invitations: rows("Invitations of its addresses to organizations."),
       messages: rows("Records of messages with contents, events, attempts and files in base64."),
       inbound_emails: rows("Mails that came from its addresses."),
       events: rows("Events about the subscriber."),

@@ -87,6 +87,7 @@ describe("the end user that a subscriber is", () => {
     const whole = (await project.get(`/v1/subscribers/${id}/export`)).body.data
     expect(whole.users).toMatchObject([{ id: user.id }])
     expect(whole.user_sessions).toMatchObject([{ ip: "192.0.2.7" }])
+    expect(whole.memberships).toMatchObject([{ end_user_id: user.id, role: "member" }])
     expect(whole.events.map(({ type }: { type: string }) => type)).toContain("user.login")
     const erased = await project.post(`/v1/subscribers/${id}/erase`, { confirm: user.id })
     expect(erased.body.data.counts.users).toBe(1)

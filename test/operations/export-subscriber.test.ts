@@ -111,7 +111,7 @@ test("of a subscriber without anything has empty lists", async () => {
   const { id } = await addSubscriber(project)
   const { data } = (await project.get(path(id))).body
   const lists = Object.entries(data).filter(([, value]) => Array.isArray(value))
-  expect(lists).toHaveLength(13)
+  expect(lists).toHaveLength(15)
   for (const [name, list] of lists) expect([name, list]).toEqual([name, []])
 })
 

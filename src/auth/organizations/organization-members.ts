@@ -3,12 +3,12 @@ import { fail } from "../../core/errors"
 import { now } from "../../core/time"
 import type { Caller } from "../../identity/caller"
 import { fieldsOf } from "../../lib/record-fields"
-import { bumpAll, total } from "../../store/counters"
+import { total } from "../../store/counters"
 import { type RowList, rowList } from "../../store/rows"
 import type { Reader, Tx } from "../../store/store"
 import { noUser } from "../end-users"
 import { ownedForUpdate } from "../managed-users"
-import { memberCounts, membersIn, type OrganizationRow } from "../organization-rows"
+import { membersIn, type OrganizationRow, removeSomeMembers } from "../organization-rows"
 import { users } from "../tables"
 import { joinOrganization, type MembershipRow } from "./join"
 import {
@@ -159,6 +159,5 @@ export async function leave(tx: Tx, caller: Caller, id: string): Promise<void> {
 async function takeOut(tx: Tx, found: ReachedOrganization, member: MembershipRow): Promise<void> {
   if (isDefault(found)) refuseDefault("Every user is a member of it, and stays one.")
   await requireOtherOwner(tx, member)
-  await tx.delete(memberships).where(itself(member))
-  await bumpAll(tx, memberCounts(member, -1))
+  await removeSomeMembers(tx, itself(member))
 }

@@ -18,6 +18,7 @@ import {
   membersIn,
   type OrganizationRow,
   organizationsIn,
+  removeSomeMembers,
   searchKeyOf,
 } from "../organization-rows"
 import { environments } from "../tables"
@@ -37,7 +38,7 @@ import {
   type OrganizationChanges,
   type OrganizationInput,
 } from "./organization-schemas"
-import { organizationDeleted, removeSomeMembers } from "./removed-organizations"
+import { organizationDeleted } from "./removed-organizations"
 import { memberships, organizations } from "./tables"
 
 type OrganizationRecord = Static<typeof Organization>
@@ -235,7 +236,7 @@ export async function remove(tx: Tx, caller: Caller, id: string): Promise<void> 
   const before = await shown(tx, caller, environment, organization)
   await tx.delete(organizations).where(itself(organization))
   await bumpAll(tx, countsOf(organization, -1))
-  await removeSomeMembers(tx, id)
+  await removeSomeMembers(tx, eq(memberships.organization_id, id))
   const { project_id } = organization
   await enqueue(tx, organizationDeleted, { payload: { id, project_id }, project_id })
   await recordOrganization(tx, caller, organization, "deleted", { before })

@@ -8,7 +8,7 @@ import {
   organizationInvitations,
   organizations,
 } from "../../../src/auth/organizations/tables"
-import { environments, users } from "../../../src/auth/tables"
+import { environments, userLinks, users } from "../../../src/auth/tables"
 import { newId } from "../../../src/core/ids"
 import { now } from "../../../src/core/time"
 import { newApplication, signedUp, type TestUser } from "../../harness/application"
@@ -208,6 +208,38 @@ describe("an invitation", () => {
     expect((await acme.invite(late.email)).status).toBe(201)
     await arrived.all(late.email) // while the clock is ahead: no later test waits for this mail
   })
+})
+
+test("an invitation is exported and erased with the subscriber who has the address", async () => {
+  const acme = await team()
+  const { id, email, token } = await invited(acme)
+  const other = await invited(acme)
+  const person = { external_id: newId(), email: email.toUpperCase() }
+  const { data } = (await acme.project.post("/v1/subscribers", person)).body
+  const path = `/v1/subscribers/${data.id}`
+  const whole = (await acme.project.get(`${path}/export`)).body.data
+  expect(whole.organization_invitations).toMatchObject([{ id, email, status: "pending" }])
+  await acme.project.post(`${path}/erase`, { confirm: person.external_id })
+  const left = (await acme.project.get(acme.path)).body.data
+  expect(left.map((row: { email: string }) => row.email)).toEqual([other.email])
+  const links = store.read.select().from(userLinks).where(eq(userLinks.email, email))
+  expect(await links).toEqual([])
+  expect((await service.anybody.call("GET", `/a/${token}`)).status).toBe(404)
+})
+
+test("a user who is invited while the organization is deleted is in nothing that is left", async () => {
+  for (let round = 0; round < 5; round++) {
+    const { project, organization } = await team()
+    const { id: organization_id } = organization
+    const wanted = { email: address(), redirect_url, organization_id }
+    const [made] = await Promise.all([
+      project.post("/v1/auth/users/invite", wanted),
+      project.call("DELETE", `/v1/auth/organizations/${organization_id}`),
+    ])
+    if (made.status !== 201) expect(refusal(made)).toEqual([404, "not_found"])
+    const its = eq(memberships.organization_id, organization_id)
+    expect(await store.read.select().from(memberships).where(its)).toEqual([])
+  }
 })
 
 test.each([
