@@ -129,7 +129,7 @@ describe("the token of an end user", () => {
     const acting = await signedUp(rows, own, { act })
     const caller = data(await acting.post(FOR_USERS, {})) as Caller
     expect(caller.end_user?.impersonated).toBe(true)
-    expect(() => refuseImpersonated(caller)).toThrow("Only the user may do so.")
+    expect(() => refuseImpersonated(caller)).toThrow("Only the user may do this.")
     expect(() => refuseImpersonated({ end_user: null })).not.toThrow()
   })
 })

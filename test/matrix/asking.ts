@@ -3,7 +3,7 @@ import type { AnyRoute, CallerKind } from "../../src/http/route"
 import { type Ask, client, type Reply } from "../harness/client"
 import type { Person } from "../harness/people"
 import type { TestService } from "../harness/service"
-import { type Ids, ROWS, type Row } from "./rows"
+import { type Ids, ROWS, ROWS_OF_AUTH, type Row } from "./rows"
 
 /** What no answer to an outsider may hold. */
 export const MARK = "CANARY7Q"
@@ -43,7 +43,9 @@ export const nameOf = ({ method, path }: AnyRoute) => `${method} ${path}`
 export const isOfAuth = ({ path }: AnyRoute) => path.startsWith("/v1/auth/")
 
 export function rowOf(route: AnyRoute): Row {
-  const row = isOfAuth(route) ? rowOfAuth(route) : ROWS[nameOf(route)]
+  const row = isOfAuth(route)
+    ? { ...rowOfAuth(route), ...ROWS_OF_AUTH[nameOf(route)] }
+    : ROWS[nameOf(route)]
   if (!row) throw new Error(`${nameOf(route)} has no row in the matrix`)
   return row
 }

@@ -25,6 +25,17 @@ const PUSHER = { provider: "webpush" }
 
 const device = { user_id: "nobody", platform: "android", token: "matrix" }
 
+/** Where every shop of a world sends people after a sign-in elsewhere. */
+export const WELCOME = "https://shop.example.com/welcome"
+
+/** What rows of end users have beside the examples of the reference. */
+export const ROWS_OF_AUTH: Record<string, Row> = {
+  "GET /v1/auth/oauth/{provider}/authorize": {
+    query: `redirect_url=${encodeURIComponent(WELCOME)}`,
+    fixed: { provider: "github" },
+  },
+}
+
 /** Every route there is. A new one does not pass without a row here. */
 export const ROWS: Record<string, Row> = {
   "GET /healthz": plain,

@@ -27,7 +27,7 @@ import * as inbound from "../inbound/received"
 import { tokenOf } from "../inbox/subscriber-app"
 import { addDevice, configurePush } from "../push/pushes"
 import type { ProjectRole } from "./roles"
-import type { Ids } from "./rows"
+import { type Ids, WELCOME } from "./rows"
 
 /** An account with one of everything, each marked with a text that nobody else may ever see. */
 export interface World {
@@ -123,7 +123,11 @@ export async function world(service: TestService, mark: string): Promise<World> 
   const phone = { user_id: person.external_id, platform: "android", token: mark }
   const device = await owner.post("/v1/devices", { device_id: mark, ...phone }, here)
   await owner.get("/v1/push/webpush/public-key", here) // makes the key pair
-  const shop = await newApplication(service, home, { name: `${mark} shop` })
+  const columns = { name: `${mark} shop`, redirect_urls: [WELCOME] }
+  const shop = await newApplication(service, home, columns)
+  const github = { environment: "live", client_id: mark, client_secret: mark, enabled: true }
+  const providers = `/v1/auth/applications/${shop.id}/oauth-providers`
+  await owner.call("PUT", `${providers}/github`, { body: github, headers: here })
   const user = await signedUp(service, shop, { name: mark, email: `${mark}@user.test` })
   await service.store.tx((tx) =>
     tx.update(users).set({ subscriber_id }).where(eq(users.id, user.id)),
