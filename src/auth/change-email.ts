@@ -15,6 +15,7 @@ import {
   setUser,
 } from "./end-users"
 import type { AuthEnvironment } from "./environments"
+import { type OwnSession, requireStepUp } from "./factors/step-up"
 import { countSend } from "./guesses"
 import { linkSubscriber } from "./linked-subscriber"
 import { prepareNotice } from "./notices"
@@ -86,12 +87,12 @@ async function closeOthers(tx: Tx, { id, project_id }: EndUserRow, identifier: s
 
 /**
  * The code of the new address was right: it is the user's from now on, and verified. Throws 422 `invalid_otp`,
- * `otp_expired`, 400 `otp_max_attempts`, and 409 `conflict` where somebody else has it by now.
+ * `otp_expired`, 400 `otp_max_attempts`, 409 `conflict` where somebody else has it by now, and 403 `mfa_required` where
+ * it takes the codes of the second factor along, without a step-up.
  */
 export async function confirmEmail(
   parts: AuthParts,
-  environment: AuthEnvironment,
-  user: EndUserRow,
+  { environment, user, session_id }: OwnSession,
   code: string,
   ip: string,
 ): Promise<EndUserRow> {
@@ -101,6 +102,7 @@ export async function confirmEmail(
   return store.tx(async (tx) => {
     await settle(tx)
     const same = await findForUpdate(tx, environment.project_id, user.id)
+    if (same.mfa_methods.includes("email")) await requireStepUp(tx, same, session_id)
     await holdIdentifiers(tx, environment)
     if (await byEmail(tx, environment, email)) refuseTaken("new_email")
     const renamed = await setUser(tx, same, { email, email_verified: true })

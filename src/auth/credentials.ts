@@ -20,11 +20,10 @@ import { findBearer, isAlive } from "../inbox/inbox-tokens"
 import { cached } from "../store/cached"
 import { prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
-import type { UserSessionRow, UserTokens } from "./access-tokens"
+import type { UserTokens } from "./access-tokens"
 import { hashOfSecret } from "./credential-texts"
 import { type AuthEnvironment, environmentNamed, originsOf } from "./environments"
-import { SECOND_FACTOR } from "./factors/factor-challenges"
-import { refusalOfSession } from "./socket-sessions"
+import { lacksFactor, refusalOfSession } from "./socket-sessions"
 import { applicationKeys, applications } from "./tables"
 
 interface CredentialParts {
@@ -120,12 +119,6 @@ export class AppCredentials implements ApplicationCredentials {
     }
   }
 }
-
-/** Somebody that acts for the project has no factor of the user. */
-const lacksFactor = ({ act, amr, lacks_factor }: UserSessionRow, environment: AuthEnvironment) =>
-  act === null &&
-  !amr.includes(SECOND_FACTOR) &&
-  (lacks_factor || environment.settings.mfa.policy === "required")
 
 const boundTo = ({ id, name, application }: AuthEnvironment): BoundApplication => ({
   id: application.id,

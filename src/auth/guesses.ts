@@ -171,6 +171,14 @@ export const countCheck = (
   identifier: Identifier,
 ): Promise<void> => throttle.consume(of(BUCKETS.check, environment, identifier))
 
+/** It was right: nobody is kept out for being right often. */
+export const forgiveCheck = (
+  tx: Tx,
+  { throttle }: GuessParts,
+  environment: AuthEnvironment,
+  identifier: Identifier,
+): Promise<void> => throttle.refund(tx, of(BUCKETS.check, environment, identifier))
+
 /** Before a signed-in user's own password is looked at. Throws 429 `login_rate_limit_exceeded`. */
 export const countProof = (
   { throttle }: GuessParts,

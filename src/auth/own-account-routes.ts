@@ -180,7 +180,8 @@ const emailRoutes = (parts: AuthParts): AnyRoute[] => [
   route({
     ...authRow("POST", "/v1/auth/change-email/confirm", OWN, "-"),
     summary: "Take the new email address with its code",
-    description: "The code is that of the mail to the new address. The address is verified by it.",
+    description:
+      "The code is that of the mail to the new address, which it verifies. An address that gets codes of a second factor needs a step-up.",
     body: t.Object({ code: codeField() }),
     example: { code: "492039" },
     response: UserRecord,
@@ -190,12 +191,12 @@ const emailRoutes = (parts: AuthParts): AnyRoute[] => [
       "otp_expired",
       "otp_max_attempts",
       "otp_verify_rate_limit_exceeded",
+      "mfa_required",
     ],
     handle: async (call) => {
       refuseImpersonated(call.caller)
-      const { environment, user } = await ownUser(parts.store.read, call)
-      const { code } = call.body
-      return { data: toResponse(await confirmEmail(parts, environment, user, code, call.ip)) }
+      const own = await ownUser(parts.store.read, call)
+      return { data: toResponse(await confirmEmail(parts, own, call.body.code, call.ip)) }
     },
   }),
 ]

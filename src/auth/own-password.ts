@@ -4,6 +4,7 @@ import * as passwords from "../sign-in/passwords"
 import type { Reader, Tx } from "../store/store"
 import { type EndUserRow, setUser } from "./end-users"
 import type { AuthEnvironment } from "./environments"
+import { userChallenges } from "./factors/tables"
 import { linksAmong } from "./mailed-links"
 import { userLinks, userPasswordHistory } from "./tables"
 
@@ -32,6 +33,8 @@ export async function setPassword(
   await rememberPassword(tx, environment, user, password_hash)
   const resets = linksAmong(environment, "password_reset", "password_reset_code")
   await closeLinks(tx, userLinks, and(eq(userLinks.user_id, user.id), resets))
+  // An intruder may be about to answer with a second factor.
+  await tx.delete(userChallenges).where(eq(userChallenges.user_id, user.id))
   return setUser(tx, user, { password_hash })
 }
 

@@ -3,8 +3,9 @@ import { gathered } from "../store/batcher"
 import { idList, isAmong } from "../store/columns"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
-import { isLive, type LiveSession, sessionsWithUser } from "./access-tokens"
-import { environmentById, originsOf } from "./environments"
+import { isLive, type LiveSession, sessionsWithUser, type UserSessionRow } from "./access-tokens"
+import { type AuthEnvironment, environmentById, originsOf } from "./environments"
+import { SECOND_FACTOR } from "./factors/factor-challenges"
 import { userSessions } from "./tables"
 
 /** Why a page of this origin may not keep a socket that a session opened; undefined where it may. */
@@ -16,9 +17,19 @@ export async function refusalOfSession(
   const found = await sessionOf(db, session_id)
   const environment = found && (await environmentById(db, found.session.environment_id))
   if (!environment || !isLive(found, environment)) return "unauthorized"
+  if (lacksFactor(found.session, environment)) return "forbidden"
   const is_admitted = origin === null || isAllowed(origin, originsOf(environment))
   return is_admitted ? undefined : "forbidden"
 }
+
+/** Somebody that acts for the project has no factor of the user. */
+export const lacksFactor = (
+  { act, amr, lacks_factor }: UserSessionRow,
+  { settings }: AuthEnvironment,
+) =>
+  act === null &&
+  !amr.includes(SECOND_FACTOR) &&
+  (lacks_factor || settings.mfa.policy === "required")
 
 /** Many sockets are looked at together, so they share the query. */
 const sessionOf = gathered<string, LiveSession | undefined>(async (db, ids) => {

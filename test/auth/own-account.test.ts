@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { users } from "../../src/auth/tables"
+import { userSessions, users } from "../../src/auth/tables"
 import { newId } from "../../src/core/ids"
+import { now } from "../../src/core/time"
 import { events } from "../../src/events/tables"
 import { newApplication, signedUp, type TestApplication } from "../harness/application"
 import { callingWith, refusal } from "../harness/client"
@@ -103,6 +104,25 @@ describe("verify-email", () => {
 
 describe("change-email", () => {
   const ask = "/v1/auth/change-email"
+
+  test("takes the codes of a second factor along only after a step-up", async () => {
+    const own = await shop()
+    const me = await registered(own)
+    const new_email = `new.${newId()}@people.test`
+    await me.post(ask, { new_email, password: PASSWORD })
+    const { code } = (await mail.last(new_email)) ?? {}
+    const own_row = eq(users.id, me.id)
+    await store.tx((tx) =>
+      tx
+        .update(users)
+        .set({ mfa_methods: ["email"] })
+        .where(own_row),
+    )
+    const refused = await me.post(`${ask}/confirm`, { code })
+    expect(refusal(refused)).toEqual([403, "mfa_required"])
+    await store.tx((tx) => tx.update(userSessions).set({ stepped_up_at: now() }))
+    expect((await me.post(`${ask}/confirm`, { code })).status).toBe(200)
+  })
 
   test("sends a code to the new address and a notice to the old one; the code makes it theirs", async () => {
     const own = await shop()

@@ -68,3 +68,13 @@ test("the socket of an end user ends with their session, however it was opened",
   for (const socket of [by_ticket, by_token]) expect((await socket.closed).code).toBe(4401)
   expect((await (await withToken(ann.access_token)).closed).code).toBe(4401)
 })
+
+test("a session that lacks its second factor opens no socket, and keeps none", async () => {
+  const { shop, ann } = await linked()
+  const open = await withToken(ann.access_token)
+  await typed(open, "ready")
+  const path = `/v1/auth/applications/${shop.id}/environments/live`
+  await shop.server().patch(path, { mfa: { policy: "required" } })
+  expect((await open.closed).code).toBe(4403)
+  expect((await (await withToken(ann.access_token)).closed).code).toBe(4403)
+})

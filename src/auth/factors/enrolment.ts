@@ -5,13 +5,14 @@ import { newId } from "../../core/ids"
 import { now, secondsFromNow } from "../../core/time"
 import { keepAnswer } from "../../http/idempotency"
 import type { Call } from "../../http/route"
+import type { Caller } from "../../identity/caller"
 import { isPhone, NOT_A_PHONE } from "../../lib/phone"
 import { newBackupCodes, newTotp, stepOf } from "../../sign-in/second-factors"
 import type { Tx } from "../../store/store"
 import type { AuthParts } from "../auth-parts"
 import { type EndUserRow, findForUpdate } from "../end-users"
 import type { AuthEnvironment } from "../environments"
-import { countCheck } from "../guesses"
+import { countCheck, forgiveCheck } from "../guesses"
 import { actorFacts, type OwnedUser, recordUser } from "../managed-users"
 import { prepareFactorCode } from "./factor-codes"
 import { amrOf, type FactorProof, proveSent, secretContext, secretOf } from "./factor-proofs"
@@ -49,7 +50,7 @@ export async function enroll(
   call: EnrolCall,
 ): Promise<{ data: Static<typeof Enrolment>; meta: { message: string } }> {
   const { environment, user, session_id } = enrolling
-  requireOffered(environment, method)
+  requireOffered(environment, method, call.caller)
   requireFree(user, method)
   if (session_id !== undefined) await requireProvenSession(parts.store.read, user, session_id)
   const backup_codes = newBackupCodes()
@@ -80,9 +81,14 @@ const MESSAGES: Record<EnrolledMethod, string> = {
   email: `A code is on its way to the mailbox. ${THEN}`,
 }
 
-/** Throws 403 `forbidden` with the reason `method_off`. */
-function requireOffered({ settings: { mfa } }: AuthEnvironment, method: EnrolledMethod): void {
-  if (mfa.policy !== "off" && mfa.methods.includes(method)) return
+/** An organization may demand what the policy does not ask for. Throws 403 `forbidden` with the reason `method_off`. */
+function requireOffered(
+  { settings: { mfa } }: AuthEnvironment,
+  method: EnrolledMethod,
+  { end_user }: Caller,
+): void {
+  const is_asked_for = mfa.policy !== "off" || end_user?.lacks_factor
+  if (is_asked_for && mfa.methods.includes(method)) return
   const message = `The second factor ${method} is off in this environment.`
   fail("forbidden", message, { reason: "method_off", method })
 }
@@ -150,6 +156,7 @@ export async function verifyEnrollment(
     requireFree(same, waiting.method)
     if (session_id) await requireProvenSession(tx, same, session_id)
     if (!(await proof.take(tx, same))) return refuseFirst()
+    await forgiveCheck(tx, parts, environment, user.id)
     await markVerified(tx, same, waiting.id, proof.step)
     await takeBackupCodes(tx, same, waiting.code_hashes)
     const facts = session_id ? { ip_address: ip, session_id } : actorFacts(caller)

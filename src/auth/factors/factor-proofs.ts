@@ -6,6 +6,7 @@ import type { Tx } from "../../store/store"
 import type { AuthParts } from "../auth-parts"
 import type { EndUserRow } from "../end-users"
 import type { AuthEnvironment } from "../environments"
+import { forgiveCheck } from "../guesses"
 import { userCodes } from "../tables"
 import { codeAt, codesOf } from "../user-codes"
 import { type ChallengeMethod, SECOND_FACTOR } from "./factor-challenges"
@@ -41,12 +42,31 @@ export const refusalOf = (method: ChallengeMethod): FactorRefusal => {
   return method === "backup_code" ? "wrong_backup_code" : "expired_code"
 }
 
+type ProofParts = Pick<AuthParts, "store" | "secrets">
+
 /**
- * Looks at an answer; the try was counted before. A code that a message brought counts for its purpose alone. Undefined
- * for an answer that has no code.
+ * Looks at an answer; the try was counted before, and `take` takes a right one back. A code that a message brought counts
+ * for its purpose alone. Undefined for an answer that has no code.
  */
 export async function proveFactor(
-  parts: Pick<AuthParts, "store" | "secrets">,
+  parts: ProofParts & Pick<AuthParts, "throttle">,
+  environment: AuthEnvironment,
+  user: EndUserRow,
+  given: GivenFactor,
+  purpose: "mfa" | "step_up",
+): Promise<FactorProof | FactorRefusal | undefined> {
+  const proof = await proofOf(parts, environment, user, given, purpose)
+  if (proof === undefined || typeof proof === "string") return proof
+  const take = async (tx: Tx, same: EndUserRow) => {
+    const is_right = await proof.take(tx, same)
+    if (is_right) await forgiveCheck(tx, parts, environment, user.id)
+    return is_right
+  }
+  return { ...proof, take }
+}
+
+async function proofOf(
+  parts: ProofParts,
   environment: AuthEnvironment,
   user: EndUserRow,
   { totp_code, backup_code, method, code }: GivenFactor,
@@ -59,15 +79,16 @@ export async function proveFactor(
 }
 
 async function proveTotp(
-  { store, secrets }: Pick<AuthParts, "store" | "secrets">,
+  { store, secrets }: ProofParts,
   user: EndUserRow,
   code: string,
 ): Promise<FactorProof | FactorRefusal> {
   const { id, method, verified_at, last_step } = userFactors
   const own = and(ofUser(userFactors, user), eq(method, "totp"), isNotNull(verified_at))
   const [factor] = await store.read.select().from(userFactors).where(own)
-  const step = factor && (await stepOf(secretOf(secrets, factor), code))
-  if (!factor || step === undefined) return "wrong_totp"
+  if (!factor?.secret) return "wrong_totp" // a secret may be lost with its key
+  const step = await stepOf(secretOf(secrets, factor), code)
+  if (step === undefined) return "wrong_totp"
   const fresh = and(own, eq(id, factor.id), or(isNull(last_step), lt(last_step, step)))
   const take = async (tx: Tx) =>
     (await tx.update(userFactors).set({ last_step: step }).where(fresh).returning()).length > 0
@@ -93,7 +114,7 @@ export type FactorCodePurpose = "mfa" | "mfa_enroll" | "step_up"
 
 /** A code that a message brought. */
 export async function proveSent(
-  { store, secrets }: Pick<AuthParts, "store" | "secrets">,
+  { store, secrets }: ProofParts,
   environment: AuthEnvironment,
   user: EndUserRow,
   { method, code, purpose }: { method: SentMethod; code: string; purpose: FactorCodePurpose },

@@ -6,7 +6,7 @@ import {
   ENVIRONMENT_DEFAULTS,
   type EnvironmentSettings,
 } from "../../../src/auth/environment-settings"
-import { userPasskeys } from "../../../src/auth/factors/tables"
+import { userFactors, userPasskeys } from "../../../src/auth/factors/tables"
 import { userSessions } from "../../../src/auth/tables"
 import { refusal } from "../../harness/client"
 import { movableClock } from "../../harness/clock"
@@ -108,6 +108,15 @@ describe("a step-up", () => {
 })
 
 describe("a method", () => {
+  test("whose secret was lost with its key takes no code", async () => {
+    const { withApp, challenge, mfa } = await factorShop(service)
+    const { id } = await withApp()
+    const lost = { secret: null }
+    await store.tx((tx) => tx.update(userFactors).set(lost).where(eq(userFactors.user_id, id)))
+    const answer = await mfa("verify", { ...(await challenge(id)), totp_code: "123456" })
+    expect(refusal(answer)).toEqual([401, "invalid_totp"])
+  })
+
   test("is turned off with a code, and the last one takes the backup codes along", async () => {
     const { withApp, told, user } = await factorShop(service)
     const { person, secret, backup_codes } = await withApp()
@@ -173,6 +182,18 @@ describe("the policy", () => {
     expect((await signInAgain(service, application, id)).tokens.token_type).toBe("Bearer")
   })
 
+  test("off takes the enrolment that an organization demands", async () => {
+    const { user, project, application } = await factorShop(service, policy("off"))
+    const person = await user()
+    const { default_organization_id } = await application.environment()
+    const path = `/v1/auth/organizations/${default_organization_id}`
+    await project.call("PATCH", path, { body: { mfa_required: true } })
+    const held = asUser(service, await signInAgain(service, application, person.id))
+    expect(refusal(await held.get("/v1/auth/sessions"))).toEqual([403, "mfa_required"])
+    await enrolApp(held)
+    expect((await held.get("/v1/auth/sessions")).status).toBe(200)
+  })
+
   test("names the methods that can be enrolled", async () => {
     const { user } = await factorShop(service, policy("optional", ["email"]))
     expect(refusal(await (await user()).post(ENROLL, {}))).toEqual([403, "forbidden"])
@@ -201,6 +222,17 @@ describe("the policy", () => {
 })
 
 describe("a challenge", () => {
+  test("that began with a password ends with it", async () => {
+    const { withApp, challenge, project, mfa } = await factorShop(service)
+    const { id, backup_codes } = await withApp()
+    const [backup_code] = backup_codes
+    const open = await challenge(id)
+    const next = { password: "Louder-River-43" }
+    expect((await project.post(`/v1/auth/users/${id}/password`, next)).status).toBe(200)
+    expect(refusal(await mfa("verify", { ...open, backup_code }))).toEqual([401, "invalid_mfa"])
+    expect((await mfa("verify", { ...(await challenge(id)), backup_code })).status).toBe(200)
+  })
+
   test("holds for its own application and environment alone", async () => {
     const { withApp, challenge, application, mfa } = await factorShop(service)
     const { id, secret } = await withApp()

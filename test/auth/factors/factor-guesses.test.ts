@@ -76,6 +76,18 @@ describe("guesses", () => {
     expect((await mfa("verify", later)).status).toBe(200)
   })
 
+  test("right answers do not count, whatever they are for", async () => {
+    const { withApp, challenge, mfa } = await factorShop(service)
+    const { id, person, secret } = await withApp()
+    for (let at = 0; at < 16; at++) {
+      clock.advance({ seconds: 30 })
+      const given = { totp_code: await appCode(secret) }
+      const asked = { ...(await challenge(id)), ...given }
+      const right = at % 2 ? person.post("/v1/auth/mfa/step-up", given) : mfa("verify", asked)
+      expect([at, (await right).status]).toEqual([at, 200])
+    }
+  })
+
   test("of fifty answers at once with one right code, one gets in", async () => {
     const { withApp, challenge, mfa } = await factorShop(service)
     const { id, secret, backup_codes } = await withApp()
