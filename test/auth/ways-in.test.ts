@@ -1,11 +1,9 @@
 import { expect, test } from "bun:test"
 import { findForUpdate, type NewEndUser } from "../../src/auth/end-users"
 import { ENVIRONMENT_DEFAULTS } from "../../src/auth/environment-settings"
-import { addIdentity } from "../../src/auth/social/identities"
-import { requireAnotherWayIn, waysIn } from "../../src/auth/ways-in"
+import { requireWayIn, waysIn } from "../../src/auth/ways-in"
 import { newApplication, signedUp } from "../harness/application"
 import { sharedService } from "../harness/shared-service"
-import { plantPasskey } from "./factors/planted-passkey"
 
 const service = await sharedService()
 const { store } = service
@@ -19,9 +17,8 @@ async function person(methods: Methods, wanted: NewEndUser) {
   const environment = await shop.environment()
   const { id } = await signedUp(service, shop, wanted)
   const read = () => findIn(shop.project_id, id)
-  const kinds = async () =>
-    (await waysIn(store.read, environment, await read())).map(({ kind }) => kind)
-  return { environment, id, read, kinds }
+  const kinds = async () => waysIn(environment, await read())
+  return { environment, read, kinds }
 }
 
 const findIn = (project_id: string, id: string) =>
@@ -45,20 +42,15 @@ test("what a user has is a way in where the environment allows it", async () => 
 })
 
 test("a passkey and an account elsewhere keep each other from being the last one", async () => {
-  const { environment, id, read, kinds } = await person({}, { email_verified: false })
-  const { project_id, id: environment_id } = environment
-  const passkey = await plantPasskey(service, { project_id, environment_id, user_id: id, name: "" })
-  const alone = requireAnotherWayIn(store.read, environment, await read(), { id: passkey })
-  expect(await alone.catch(({ code }) => code)).toBe("conflict")
-  const account = { provider: "google", provider_user_id: "1", email: null }
-  const linked = await store.tx(async (tx) =>
-    addIdentity(tx, environment, await findForUpdate(tx, project_id, id), account),
-  )
-  expect(await kinds()).toEqual(["passkey", "identity"])
-  const [identity] = linked?.identities ?? []
-  for (const one of [passkey, identity?.id ?? ""])
-    await requireAnotherWayIn(store.read, environment, await read(), { id: one })
+  const { environment, read } = await person({}, { email_verified: false })
+  const user = await read()
+  const passkey = { ...user, mfa_methods: ["passkey" as const] }
+  const account = { id: "1", provider: "google", provider_user_id: "1", email: null, linked_at: "" }
+  const linked = { ...passkey, identities: [account] }
+  expect(waysIn(environment, linked)).toEqual(["passkey", "identity"])
+  expect(() => requireWayIn(environment, user)).toThrow("only way")
+  for (const one of [passkey, { ...linked, mfa_methods: [] }]) requireWayIn(environment, one)
   const off = { ...environment.settings.methods, oauth: false, passkey: false }
   const closed = { ...environment, settings: { ...environment.settings, methods: off } }
-  expect(await waysIn(store.read, closed, await read())).toEqual([])
+  expect(waysIn(closed, linked)).toEqual([])
 })

@@ -78,7 +78,7 @@ export async function verify(
   const challenge = await tryFactorChallenge(parts, environment, challenge_token)
   const user = await personOf(parts, environment, challenge)
   const proof = await proveFactor(parts, environment, user, given, "mfa")
-  if (proof === undefined || typeof proof === "string") return refuse(proof ?? "wrong_code")
+  if (proof === undefined || typeof proof === "string") return refuse(proof ?? "invalid_otp")
   return parts.store.tx((tx) =>
     answerChallenge(tx, parts, environment, challenge, { proof, client, refuse }),
   )
@@ -104,20 +104,14 @@ const personOf = async (
   { user_id }: FactorChallenge,
 ) => (await rowById(store.read, users, user_id, ofProject(environment))) ?? noChallenge()
 
-function refuseAnswer(refusal: FactorRefusal): never {
-  const [code, message] = REFUSALS[refusal]
-  return fail(code, message)
-}
+const refuseAnswer = (refusal: FactorRefusal): never => fail(refusal, REFUSALS[refusal])
 
-const REFUSALS = {
-  wrong_totp: ["invalid_totp", "This code is wrong, or it was used. Wait for the next one."],
-  wrong_backup_code: ["invalid_backup_code", "This backup code is wrong, or it was used."],
-  wrong_code: ["invalid_otp", "This code is wrong."],
-  expired_code: [
-    "otp_expired",
-    "There is no code to try: it has expired or was used. Ask for a new one.",
-  ],
-} as const
+const REFUSALS: Record<FactorRefusal, string> = {
+  invalid_totp: "This code is wrong, or it was used. Wait for the next one.",
+  invalid_backup_code: "This backup code is wrong, or it was used.",
+  invalid_otp: "This code is wrong.",
+  otp_expired: "There is no code to try: it has expired or was used. Ask for a new one.",
+}
 
 /** Sends a code that answers the challenge. A text is waited for, as `phone/send` does. */
 export async function sendChallengeCode(

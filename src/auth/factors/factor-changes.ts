@@ -10,7 +10,6 @@ import type { AuthParts } from "../auth-parts"
 import { endSessions } from "../end-sessions"
 import { type EndUserRow, findForUpdate, toServerResponse } from "../end-users"
 import { actorFacts, ownedForUpdate, recordUser } from "../managed-users"
-import type { MfaMethod } from "../tables"
 import type { EnrolledMethod } from "./enrolment"
 import { backupCodesLeft } from "./factor-challenges"
 import type { FactorProof, GivenFactor } from "./factor-proofs"
@@ -33,11 +32,7 @@ export async function factorsOf(db: Reader, user: EndUserRow): Promise<Static<ty
   return { enabled, methods, backup_codes_left: await backupCodesLeft(db, user) }
 }
 
-interface KnownFactor {
-  type: MfaMethod
-  verified_at: string
-  hint: string | null
-}
+type KnownFactor = Static<typeof OwnFactors>["methods"][number]
 
 async function codesOf(db: Reader, user: EndUserRow): Promise<KnownFactor[]> {
   const own = and(ofUser(userFactors, user), isNotNull(userFactors.verified_at))

@@ -33,13 +33,13 @@ export interface GivenFactor {
   code?: string | undefined
 }
 
-/** Why an answer is no proof. */
-export type FactorRefusal = "wrong_totp" | "wrong_backup_code" | "wrong_code" | "expired_code"
+/** Why an answer is no proof, as `mfa/verify` says it. */
+export type FactorRefusal = "invalid_totp" | "invalid_backup_code" | "invalid_otp" | "otp_expired"
 
 /** Why a proof of the method is none after all. */
 export const refusalOf = (method: ChallengeMethod): FactorRefusal => {
-  if (method === "totp") return "wrong_totp"
-  return method === "backup_code" ? "wrong_backup_code" : "expired_code"
+  if (method === "totp") return "invalid_totp"
+  return method === "backup_code" ? "invalid_backup_code" : "otp_expired"
 }
 
 type ProofParts = Pick<AuthParts, "store" | "secrets">
@@ -86,9 +86,9 @@ async function proveTotp(
   const { id, method, verified_at, last_step } = userFactors
   const own = and(ofUser(userFactors, user), eq(method, "totp"), isNotNull(verified_at))
   const [factor] = await store.read.select().from(userFactors).where(own)
-  if (!factor?.secret) return "wrong_totp" // a secret may be lost with its key
+  if (!factor?.secret) return "invalid_totp" // a secret may be lost with its key
   const step = await stepOf(secretOf(secrets, factor), code)
-  if (step === undefined) return "wrong_totp"
+  if (step === undefined) return "invalid_totp"
   const fresh = and(own, eq(id, factor.id), or(isNull(last_step), lt(last_step, step)))
   const take = async (tx: Tx) =>
     (await tx.update(userFactors).set({ last_step: step }).where(fresh).returning()).length > 0
@@ -121,7 +121,7 @@ export async function proveSent(
 ): Promise<FactorProof | FactorRefusal> {
   const place = codeAt(environment, { purpose, identifier: factorPlace(user, method) })
   const tried = await tryCode(store, codesOf(secrets), place, code)
-  if (tried.verdict !== "right") return tried.verdict === "wrong" ? "wrong_code" : "expired_code"
+  if (tried.verdict !== "right") return tried.verdict === "wrong" ? "invalid_otp" : "otp_expired"
   const take = async (tx: Tx, { mfa_methods }: EndUserRow) =>
     (purpose === "mfa_enroll" || mfa_methods.includes(method)) && takeCode(tx, userCodes, tried.row)
   return { method, amr: amrOf(method), take }

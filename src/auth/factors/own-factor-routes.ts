@@ -10,7 +10,7 @@ import { UserRecord } from "../schemas"
 import { codeField } from "../sign-in-fields"
 import { enroll, verifyEnrollment } from "./enrolment"
 import { disable, factorsOf, renewBackupCodes, resetFactors } from "./factor-changes"
-import { passkeyAnswer, stepUpByPasskey } from "./passkey-proof"
+import { PasskeyAnswer, stepUpByPasskey } from "./passkey-proof"
 import {
   BackupCodes,
   Enrolment,
@@ -140,7 +140,7 @@ const changeRoutes = (parts: AuthParts): AnyRoute[] => [
     body: t.Object({
       ...{ totp_code: code(), backup_code: code() },
       ...{ method: t.Optional(oneOf("sms", "email")), code: code() },
-      ...t.Partial(t.Object(passkeyAnswer)).properties,
+      ...t.Partial(PasskeyAnswer).properties,
     }),
     example: { totp_code: "492039" },
     response: StepUpAnswer,

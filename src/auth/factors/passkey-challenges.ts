@@ -8,8 +8,10 @@ import { CEREMONY_SECONDS } from "./webauthn"
 
 export type PasskeyChallenge = typeof passkeyChallenges.$inferSelect
 
-type Begun = Pick<PasskeyChallenge, "kind" | "challenge" | "user_id"> &
-  Partial<Pick<PasskeyChallenge, "name" | "challenge_hash">>
+type Begun = Pick<
+  typeof passkeyChallenges.$inferInsert,
+  "kind" | "challenge" | "user_id" | "name" | "challenge_hash"
+>
 
 /** Keeps what a browser is to sign. Its id comes back with the signature. */
 export async function startCeremony(

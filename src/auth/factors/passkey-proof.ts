@@ -1,4 +1,4 @@
-import type { Static } from "@sinclair/typebox"
+import { type Static, Type as t } from "@sinclair/typebox"
 import { and, eq, lt } from "drizzle-orm"
 import { now } from "../../core/time"
 import { id } from "../../lib/record-fields"
@@ -15,14 +15,12 @@ import { userPasskeys } from "./tables"
 import { Assertion, readAssertion } from "./webauthn"
 
 /** The fields by which somebody answers with a passkey. */
-export const passkeyAnswer = {
+export const PasskeyAnswer = t.Object({
   challenge_id: id("The one of `passkeys/login/options`."),
   credential: Assertion,
-}
+})
 
-export type GivenPasskey = {
-  [Name in keyof typeof passkeyAnswer]: Static<(typeof passkeyAnswer)[Name]>
-}
+export type GivenPasskey = Static<typeof PasskeyAnswer>
 
 /** A signature that is right, until `take` finds a newer one: whose passkey it is, and what was asked. */
 export interface PasskeyProof extends FactorProof {

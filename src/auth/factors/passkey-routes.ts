@@ -11,11 +11,19 @@ import { ownUser } from "../own-user"
 import { SignInAnswer } from "../schemas"
 import { clientOf } from "../sign-in"
 import { claimedEmail } from "../sign-in-fields"
-import { passkeyAnswer } from "./passkey-proof"
+import { PasskeyAnswer } from "./passkey-proof"
 import { beginSignIn, signIn } from "./passkey-sign-in"
-import { beginRegistration, list, Passkey, register, remove, rename, toResponse } from "./passkeys"
+import {
+  beginRegistration,
+  list,
+  MadePasskey,
+  Passkey,
+  register,
+  remove,
+  rename,
+  toResponse,
+} from "./passkeys"
 import { relatedOrigins } from "./relying-party"
-import { Registration } from "./webauthn"
 
 const OWN: CallerKind[] = ["user"]
 const APP: CallerKind[] = ["app"]
@@ -30,12 +38,6 @@ const request = anything(
   { challenge: "Zk3vX9…", rpId: "example.com", userVerification: "required" },
   "For `PublicKeyCredential.parseRequestOptionsFromJSON` (WebAuthn Level 3).",
 )
-
-const MadePasskey = t.Object({
-  challenge_id: id("The one of `passkeys/register/options`."),
-  credential: Registration,
-  name: t.Optional(nameText()),
-})
 
 const RegisteredPasskey = t.Object(
   {
@@ -132,7 +134,7 @@ const signInRoutes = (parts: AuthParts): AnyRoute[] => [
     summary: "Sign in with a passkey",
     description:
       "Send what the browser signed. No second factor is asked, because the device asked the person. Refused are a passkey whose counter falls, since it was copied, and a signature for another page.",
-    body: t.Object(passkeyAnswer),
+    body: PasskeyAnswer,
     example: {
       challenge_id: CHALLENGE_ID,
       credential: {

@@ -19,11 +19,6 @@ import { passkeysOf } from "./passkeys"
 import { relyingPartyOf } from "./relying-party"
 import { requestOptions } from "./webauthn"
 
-interface AskedSignIn {
-  email?: string
-  challenge_token?: string
-}
-
 /**
  * Begins a sign-in, its second factor, or a step-up. An address tells nothing: the browser looks for the passkey
  * itself, and only one of the user at this address, if there is one, signs in. Throws 401 `invalid_mfa`, and 403
@@ -33,7 +28,7 @@ export async function beginSignIn(
   { store }: AuthParts,
   environment: AuthEnvironment,
   request: Request,
-  { email, challenge_token }: AskedSignIn,
+  { email, challenge_token }: { email?: string; challenge_token?: string },
 ) {
   const party = relyingPartyOf(environment, request)
   const { read } = store

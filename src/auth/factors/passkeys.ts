@@ -3,6 +3,7 @@ import { and, asc, eq } from "drizzle-orm"
 import { fail } from "../../core/errors"
 import { newId } from "../../core/ids"
 import { now } from "../../core/time"
+import { nameText } from "../../http/field-schemas"
 import { fieldsOf, flag, id, maybe, text, time } from "../../lib/record-fields"
 import { rowById, rowList } from "../../store/rows"
 import type { Reader, Tx } from "../../store/store"
@@ -10,14 +11,14 @@ import type { AuthParts } from "../auth-parts"
 import { type EndUserRow, findForUpdate } from "../end-users"
 import type { AuthEnvironment } from "../environments"
 import { requireMethod } from "../methods"
-import { requireAnotherWayIn } from "../ways-in"
+import { requireWayIn } from "../ways-in"
 import { SECOND_FACTOR } from "./factor-challenges"
-import { addMethod, newBackupCodesFor, removeMethod } from "./own-factors"
+import { addMethod, newBackupCodesFor, ofUser, removeMethod } from "./own-factors"
 import { startCeremony, takeCeremony } from "./passkey-challenges"
 import { relyingPartyOf } from "./relying-party"
 import { noteFactor, type OwnSession, requireProvenSession, requireStepUp } from "./step-up"
 import { userPasskeys } from "./tables"
-import { creationOptions, type Registration, readRegistration } from "./webauthn"
+import { creationOptions, Registration, readRegistration } from "./webauthn"
 
 export type UserPasskey = typeof userPasskeys.$inferSelect
 
@@ -44,16 +45,13 @@ const UNNAMED = "Passkey"
 
 type Owner = Pick<EndUserRow, "id" | "project_id">
 
-const ofUser = ({ project_id, id }: Owner) =>
-  and(eq(userPasskeys.project_id, project_id), eq(userPasskeys.user_id, id))
-
 /** The passkeys of a user, oldest first; there are few. */
 export const passkeysOf = (db: Reader, user: Owner): Promise<UserPasskey[]> =>
-  db.select().from(userPasskeys).where(ofUser(user)).orderBy(asc(userPasskeys.id))
+  db.select().from(userPasskeys).where(ofUser(userPasskeys, user)).orderBy(asc(userPasskeys.id))
 
 /** The same for the user's list. */
 export const list = (db: Reader, user: Owner) =>
-  rowList(db, userPasskeys, { of: ofUser(user), missing: noPasskey })
+  rowList(db, userPasskeys, { of: ofUser(userPasskeys, user), missing: noPasskey })
 
 const noPasskey = () => fail("not_found", "There is no such passkey.")
 
@@ -84,11 +82,9 @@ export async function beginRegistration(
   const own = await passkeysOf(store.read, user)
   requireRoom(own)
   const public_key = await creationOptions(party, shownOf(user), own)
-  const begun = { kind: "register", challenge: public_key.challenge, user_id: user.id } as const
-  const challenge_id = await startCeremony(store, environment, {
-    ...begun,
-    name: call.name ?? null,
-  })
+  const { challenge } = public_key
+  const begun = { kind: "register", challenge, user_id: user.id, name: call.name } as const
+  const challenge_id = await startCeremony(store, environment, begun)
   return { challenge_id, public_key: { ...public_key } }
 }
 
@@ -104,11 +100,11 @@ function requireRoom(own: UserPasskey[]): void {
   fail("conflict", `A user has at most ${MOST_PASSKEYS} passkeys.`, { reason: "too_many" })
 }
 
-interface MadePasskey {
-  challenge_id: string
-  credential: Static<typeof Registration>
-  name?: string
-}
+export const MadePasskey = t.Object({
+  challenge_id: id("The one of `passkeys/register/options`."),
+  credential: Registration,
+  name: t.Optional(nameText()),
+})
 
 /**
  * Adds a passkey to the signed-in user, whose session has a second factor from now on. The first method brings backup
@@ -118,7 +114,7 @@ export async function register(
   { store, secrets }: AuthParts,
   { environment, user: { id: user_id, project_id }, session_id }: OwnSession,
   { request, ip }: { request: Request; ip: string },
-  { challenge_id, credential, name }: MadePasskey,
+  { challenge_id, credential, name }: Static<typeof MadePasskey>,
 ) {
   requireMethod(environment, "passkey")
   const party = relyingPartyOf(environment, request)
@@ -159,11 +155,12 @@ export async function rename(
   passkey_id: string,
   name: string,
 ): Promise<UserPasskey> {
-  const row = (await rowById(tx, userPasskeys, passkey_id, ofUser(user))) ?? noPasskey()
+  const row =
+    (await rowById(tx, userPasskeys, passkey_id, ofUser(userPasskeys, user))) ?? noPasskey()
   await tx
     .update(userPasskeys)
     .set({ name })
-    .where(and(ofUser(user), eq(userPasskeys.id, row.id)))
+    .where(and(ofUser(userPasskeys, user), eq(userPasskeys.id, row.id)))
   return { ...row, name }
 }
 
@@ -181,8 +178,10 @@ export async function remove(
   const own = await passkeysOf(tx, user)
   if (!own.some((row) => row.id === passkey_id)) noPasskey()
   await requireStepUp(tx, user, session_id)
-  await requireAnotherWayIn(tx, environment, user, { id: passkey_id })
-  await tx.delete(userPasskeys).where(and(ofUser(user), eq(userPasskeys.id, passkey_id)))
-  if (own.length === 1)
-    await removeMethod(tx, environment, user, "passkey", { session_id, ip_address })
+  await tx
+    .delete(userPasskeys)
+    .where(and(ofUser(userPasskeys, user), eq(userPasskeys.id, passkey_id)))
+  if (own.length > 1) return
+  const facts = { session_id, ip_address }
+  requireWayIn(environment, await removeMethod(tx, environment, user, "passkey", facts))
 }

@@ -66,16 +66,10 @@ interface KnownPasskey {
 const described = (passkeys: KnownPasskey[]) =>
   passkeys.map(({ credential_id: id, transports }) => ({ id, transports }))
 
-interface RegisteringUser {
-  id: string
-  name: string
-  displayName: string
-}
-
 /** What a browser needs to make a passkey (section 5.4). It can be found without a name, and asks its person. */
 export const creationOptions = (
   party: RelyingParty & { name: string },
-  user: RegisteringUser,
+  user: { id: string; name: string; displayName: string },
   own: KnownPasskey[],
 ) =>
   webauthn().generateRegistrationOptions({

@@ -9,7 +9,7 @@ import { refuseImpersonated } from "../impersonation"
 import { ownUser } from "../own-user"
 import { Identity } from "../schemas"
 import { redirectField } from "../sign-in-fields"
-import { requireAnotherWayIn } from "../ways-in"
+import { requireWayIn } from "../ways-in"
 import { removeIdentity } from "./identities"
 import { beginFlow } from "./oauth-flows"
 import { Authorization, challengeField } from "./oauth-routes"
@@ -64,7 +64,7 @@ export const identityRoutes = (parts: AuthParts): AnyRoute[] => [
         const same = await findForUpdate(tx, environment.project_id, user.id)
         const rest = await removeIdentity(tx, same, identity_id)
         if (!rest) return fail("not_found", "You have no such account.")
-        return requireAnotherWayIn(tx, environment, rest, { id: identity_id })
+        return requireWayIn(environment, rest)
       })
       return deleted(identity_id)
     },
