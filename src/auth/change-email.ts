@@ -15,10 +15,11 @@ import {
   setUser,
 } from "./end-users"
 import type { AuthEnvironment } from "./environments"
-import { type OwnSession, requireStepUp } from "./factors/step-up"
+import { requireStepUp } from "./factors/step-up"
 import { countSend } from "./guesses"
 import { linkSubscriber } from "./linked-subscriber"
 import { prepareNotice } from "./notices"
+import type { OwnSession } from "./own-user"
 import { pretend } from "./pretended"
 import { requireOwnCode, requireOwnProof } from "./proof"
 import { refuseTaken } from "./register"

@@ -1,7 +1,8 @@
 import type { AuthParts } from "./auth-parts"
 import { findForUpdate } from "./end-users"
-import { type OwnSession, requireStepUp } from "./factors/step-up"
+import { requireStepUp } from "./factors/step-up"
 import { remove } from "./managed-users"
+import type { OwnSession } from "./own-user"
 import { requireOwnProof } from "./proof"
 import { removeUsers } from "./removed-users"
 

@@ -1,8 +1,8 @@
 import { invalid } from "../core/errors"
 import type { Caller } from "../identity/caller"
 import type { Reader } from "../store/store"
-import { type EndUserRow, find } from "./end-users"
-import { type AuthEnvironment, environmentOf } from "./environments"
+import { find } from "./end-users"
+import { environmentOf } from "./environments"
 import { findOwned, type OwnedUser } from "./managed-users"
 
 /** A request of a signed-in user, as far as it names them. */
@@ -11,11 +11,12 @@ interface OwnCall {
   request: Request
 }
 
+export interface OwnSession extends OwnedUser {
+  session_id: string
+}
+
 /** The signed-in user of a request, in their environment. */
-export async function ownUser(
-  db: Reader,
-  call: OwnCall,
-): Promise<{ environment: AuthEnvironment; user: EndUserRow; session_id: string }> {
+export async function ownUser(db: Reader, call: OwnCall): Promise<OwnSession> {
   const { id = "", session_id = "" } = call.caller.end_user ?? {}
   const environment = await environmentOf(db, call)
   return { environment, user: await find(db, environment.project_id, id), session_id }

@@ -10,18 +10,13 @@ import type { AuthParts } from "../auth-parts"
 import { endSessions } from "../end-sessions"
 import { type EndUserRow, findForUpdate, toServerResponse } from "../end-users"
 import { actorFacts, ownedForUpdate, recordUser } from "../managed-users"
+import type { OwnSession } from "../own-user"
 import type { EnrolledMethod } from "./enrolment"
 import { backupCodesLeft } from "./factor-challenges"
 import type { FactorProof, GivenFactor } from "./factor-proofs"
 import { newBackupCodesFor, ofUser, removeAllMethods, removeMethod } from "./own-factors"
 import type { OwnFactors } from "./schemas"
-import {
-  hasSteppedUp,
-  type OwnSession,
-  refuseProof,
-  requireFactor,
-  requireMethods,
-} from "./step-up"
+import { hasSteppedUp, refuseProof, requireFactor, requireMethods } from "./step-up"
 import { userFactors, userPasskeys } from "./tables"
 
 /** The second factors of a user, in the order in which they came. */

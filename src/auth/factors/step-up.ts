@@ -8,9 +8,9 @@ import type { Reader, Tx } from "../../store/store"
 import { secondsOf, type UserSessionRow } from "../access-tokens"
 import type { AuthParts } from "../auth-parts"
 import { type EndUserRow, findForUpdate } from "../end-users"
-import type { AuthEnvironment } from "../environments"
 import { countCheck } from "../guesses"
 import { organizationsOf } from "../own-organizations"
+import type { OwnSession } from "../own-user"
 import { userSessions } from "../tables"
 import { findSession } from "../user-sessions"
 import { SECOND_FACTOR } from "./factor-challenges"
@@ -71,12 +71,6 @@ export async function noteFactor(
     .set(changes)
     .where(and(own, eq(userSessions.id, session.id)))
   return { ...session, ...changes }
-}
-
-export interface OwnSession {
-  environment: AuthEnvironment
-  user: EndUserRow
-  session_id: string
 }
 
 /**
