@@ -234,11 +234,18 @@ function selectIn<Row>(
   { limit, offset, ...range }: ListWindow,
   end?: string,
 ): Select<Row> {
-  const { table, fields } = list
+  const { table, fields, along, filter } = list
   const { order } = newestFirst(table.id, range)
   const rows = db.select(fields ?? getTableColumns(table)).from(table as SQLiteTable)
-  const found = rows.where(conditionOf(db, list, range, end)).orderBy(order)
-  return found.limit(limit).offset(offset) as unknown as Select<Row>
+  if (filter || along.id === table.id) {
+    const found = rows.where(conditionOf(db, list, range, end)).orderBy(order)
+    return found.limit(limit).offset(offset) as unknown as Select<Row>
+  }
+  // The ids of the page alone: a database collects all that such a condition selects.
+  const ids = db.select({ id: along.id as SQLiteColumn }).from(along.rows)
+  const { where: beyond, order: alike } = newestFirst(along.id, range)
+  const some = ids.where(and(along.where, beyond)).orderBy(alike).limit(limit).offset(offset)
+  return rows.where(inArray(table.id, some)).orderBy(order) as unknown as Select<Row>
 }
 
 /** The bounds of the range belong to the index that the list goes along. */

@@ -66,9 +66,11 @@ function rowOfAuth({ example, body, query }: AnyRoute): Row {
 /** Parameters of a path that are words of the contract, and nobody's. */
 const WORDS = ["kind", "provider"]
 
-/** End users have ids, sessions and keys of their own beside those of the console. */
+const OF_END_USERS = ["user_id", "session_id", "key_id", "invitation_id"]
+
+/** End users have ids, sessions, keys and invitations of their own beside those of the console. */
 const idName = (route: AnyRoute, name: string) =>
-  isOfAuth(route) && ["user_id", "session_id", "key_id"].includes(name) ? `end_${name}` : name
+  isOfAuth(route) && OF_END_USERS.includes(name) ? `end_${name}` : name
 
 /** The ids that a request of a caller of this kind names, in its path, its body and its query. */
 export function namesIn(route: AnyRoute, kind: CallerKind = "key"): string[] {

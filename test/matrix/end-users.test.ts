@@ -64,10 +64,14 @@ beforeAll(async () => {
 })
 
 /** What an outsider could have changed of the application and its user. Tests make more users on the way. */
-async function stateOf({ owner, account_id, project_id, shop, user }: World): Promise<string> {
+async function stateOf({ owner, account_id, project_id, shop, user, ids }: World): Promise<string> {
   const here = { "x-account-id": account_id, "x-project-id": project_id }
   const one = `/v1/auth/applications/${shop.id}`
-  const paths = [one, `${one}/keys`, `${one}/environments`, `/v1/auth/users/${user.id}`]
+  const group = `/v1/auth/organizations/${ids.organization_id}`
+  const paths = [
+    ...[one, `${one}/keys`, `${one}/environments`, `/v1/auth/users/${user.id}`],
+    ...[group, `${group}/members`, `${group}/invitations`],
+  ]
   const all = await Promise.all(paths.map(async (path) => (await owner.get(path, here)).body.data))
   return JSON.stringify(all, (name, value) => (/^last_|^users$/.test(name) ? null : value))
 }

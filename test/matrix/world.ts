@@ -1,5 +1,6 @@
 import { eq } from "drizzle-orm"
 import { findForUpdate } from "../../src/auth/end-users"
+import { organizationInvitations } from "../../src/auth/organizations/tables"
 import { addIdentity } from "../../src/auth/social/identities"
 import { applicationKeys, users } from "../../src/auth/tables"
 import { newId } from "../../src/core/ids"
@@ -143,6 +144,13 @@ export async function world(service: TestService, mark: string): Promise<World> 
   const organization_id = organization.body.data.id
   const seat = { user_id: user.id, role: "owner" }
   await owner.post(`/v1/auth/organizations/${organization_id}/members`, seat, here)
+  const guest_email = `${mark}@guest.test`.toLowerCase()
+  const end_invitation = {
+    ...{ id: newId(), project_id, environment_id, organization_id, role: "member" },
+    ...{ email: guest_email, email_key: guest_email, created_at: now() },
+    ...{ expires_at: secondsFromNow(86_400), accepted_at: null, revoked_at: null },
+  }
+  await service.store.tx((tx) => tx.insert(organizationInvitations).values(end_invitation))
   const second = await owner.post("/v1/projects", { name: "Sibling" }, here)
   const sibling = { account_id, project_id: second.body.data.id }
 
@@ -186,6 +194,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
       end_user_id: user.id,
       end_session_id: user.session_id,
       end_key_id: public_key?.id ?? "",
+      end_invitation_id: end_invitation.id,
       identity_id,
       passkey_id,
     },

@@ -2,13 +2,16 @@ import { beforeAll, describe, expect, test } from "bun:test"
 import { and, inArray } from "drizzle-orm"
 import type { AuthEnvironment } from "../../src/auth/environments"
 import type { OrganizationRow } from "../../src/auth/organization-rows"
+import * as invitations from "../../src/auth/organizations/organization-invitations"
 import * as members from "../../src/auth/organizations/organization-members"
+import * as organizations from "../../src/auth/organizations/organizations"
 import type { UserFilter } from "../../src/auth/user-list"
 import * as users from "../../src/auth/user-list"
 import type { Secrets } from "../../src/core/secrets"
 import * as emails from "../../src/emails/emails"
 import * as feed from "../../src/events/feed"
 import * as idempotency from "../../src/http/idempotency"
+import type { Caller } from "../../src/identity/caller"
 import { answered, threadOfAncestor } from "../../src/inbound/correlate"
 import type { InboundFilter } from "../../src/inbound/inbound-emails"
 import * as inbound from "../../src/inbound/inbound-emails"
@@ -65,6 +68,13 @@ const follow = async (store: Store) => {
 const listInbound = (filter: Partial<InboundFilter>) => (store: Store) =>
   inbound.list(store.read, PROJECT, { ...all, ...filter }).list(page)
 
+const ORGANIZATION = { id: idFor("organization_1"), project_id: PROJECT } as OrganizationRow
+
+const listOrganizations = (filter: { user_id?: string }) => (store: Store) => {
+  const environment = { id: idFor("environment_1"), project_id: PROJECT } as AuthEnvironment
+  return organizations.list(store.read, {} as Caller, environment, filter).list(page)
+}
+
 const listUsers = (filter: UserFilter) => (store: Store) => {
   const environment = { id: idFor("environment_1"), project_id: PROJECT } as AuthEnvironment
   return users.list(store.read, environment, filter).list(page)
@@ -85,7 +95,7 @@ const paths: Path[] = [
       ["users_by_status", { status: "active" }],
       ["users_by_email", { email: "a@example.test" }],
       ["users_by_phone", { phone_number: "+4915112345678" }],
-      ["memberships_in_organization", { organization_id: idFor("organization_1") }],
+      ["memberships_by_organization", { organization_id: idFor("organization_1") }],
     ] as [string, UserFilter][]
   )
     // Of an empty table every index is as good for Postgres.
@@ -100,10 +110,25 @@ const paths: Path[] = [
     name: "listing the members of an organization",
     index: "memberships_in_organization",
     table: "memberships",
-    walk: async (store) => {
-      const organization = { id: idFor("organization_1"), project_id: PROJECT }
-      await members.list(store.read, organization as OrganizationRow).list(page)
-    },
+    walk: (store) => members.list(store.read, ORGANIZATION).list(page),
+  },
+  {
+    name: "listing the invitations to an organization",
+    index: "organization_invitations_by_organization",
+    table: "organization_invitations",
+    walk: (store) => invitations.list(store.read, ORGANIZATION).list(page),
+  },
+  {
+    name: "listing the organizations of an environment",
+    index: "organizations_by_environment",
+    table: "organizations",
+    walk: listOrganizations({}),
+  },
+  {
+    name: "listing the organizations of a user",
+    index: "memberships_by_user",
+    table: "memberships",
+    walk: listOrganizations({ user_id: idFor("user_1") }),
   },
   {
     name: "claiming jobs",

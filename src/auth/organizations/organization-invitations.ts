@@ -42,11 +42,8 @@ const { seconds } = LINKS.organization_invitation
 /** Of an organization, while an invitation can be accepted. So no more than these are pending. */
 const MOST_INVITATIONS = 1000
 
-const itsInvitations = ({ id, project_id }: OrganizationRow) =>
-  and(
-    eq(organizationInvitations.project_id, project_id),
-    eq(organizationInvitations.organization_id, id),
-  )
+/** An organization is of one project; by both ids a database might walk the index of the project. */
+const itsInvitations = ({ id }: OrganizationRow) => eq(organizationInvitations.organization_id, id)
 
 /** The invitations to an organization, newest first. */
 export const list = (
@@ -158,7 +155,7 @@ const refuseMember = () =>
 async function requireFew(tx: Tx, organization: OrganizationRow): Promise<void> {
   const { id } = organizationInvitations
   const recent = gte(id, firstIdAt(millis() - seconds * 1000))
-  const where = and(eq(organizationInvitations.organization_id, organization.id), recent)
+  const where = and(itsInvitations(organization), recent)
   const used = await countUpTo(tx, { rows: organizationInvitations, id, where }, MOST_INVITATIONS)
   if (used < MOST_INVITATIONS) return
   const text = `An organization invites at most ${MOST_INVITATIONS} people in seven days.`

@@ -82,8 +82,8 @@ export function list(
   }
 }
 
-const ofEnvironment = ({ id, project_id }: AuthEnvironment) =>
-  and(eq(organizations.project_id, project_id), eq(organizations.environment_id, id))
+/** An environment is of one project; by both ids a database might walk the index of the project. */
+const ofEnvironment = ({ id }: AuthEnvironment) => eq(organizations.environment_id, id)
 
 /** The record of the contract, with the role of the user where the caller is one. */
 export async function shown(

@@ -137,6 +137,7 @@ describe("an invitation", () => {
     const acme = await team()
     const both = address()
     const first = await acme.project.post("/v1/auth/users/invite", { email: both, redirect_url })
+    await arrived.all(both) // so that the next mail is the last one
     const { token } = await invited(acme, both)
     const body = { email: both, password: PASSWORD, invitation_token: token }
     const made = await acme.app.app().post("/v1/auth/users/register", body)
