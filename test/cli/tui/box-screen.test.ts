@@ -27,7 +27,7 @@ test("the box shows its checks with the forecast of the disk, held work and back
   expect(text).toMatch(/warning +! Invariant I4 is broken in 2 places/)
   expect(text).toMatch(/held +1,204 wait since a restore, the oldest for 3 h/)
   expect(text).toMatch(/BACKUP +SIZE +CHECKED +AGE/)
-  expect(text).toMatch(/70\.0 MB +✓ +\d+ \w+ {2}lacks 2 files/)
+  expect(text).toMatch(/70\.0 MB +✓ +\d+ \w+ {2,}lacks 2 files/)
   expect(text).toMatch(/12\.0 KB +✗/)
   expect(text).toMatch(/1 failed +2 warn +newest backup/)
 })
