@@ -1,14 +1,15 @@
 import { and, eq, inArray, isNotNull } from "drizzle-orm"
 import type { JobHandler } from "../jobs/jobs"
 import { signingKeys } from "../signing-keys/tables"
-import { bumpAll } from "../store/counters"
+import { bumpAll, removeEmptyOf } from "../store/counters"
 import { removeSome } from "../store/rows"
 import type { Store } from "../store/store"
-import { countsOf } from "./organization-rows"
+import { usersOf } from "./end-users"
+import { countsOf, membersIn, organizationsIn } from "./organization-rows"
 import { organizationInvitations, organizations } from "./organizations/tables"
 import { removeUsersOf } from "./removed-users"
 import { gamingProviders, oauthProviders } from "./social/tables"
-import { applicationKeys, applications, environments, userCodes } from "./tables"
+import { applicationKeys, applications, environments, USER_STATUSES, userCodes } from "./tables"
 
 /** Rows of one transaction: others work in between. */
 const AT_ONCE = 200
@@ -28,7 +29,7 @@ export const removeApplication = (store: Store): JobHandler<{ id: string }> => (
       .where(eq(environments.application_id, id))
     for (const environment of own) {
       await removeUsersOf(store, environment.id)
-      await removeRows(store, environment.id)
+      await removeRows(store, environment)
     }
     await store.tx(async (tx) => {
       for (const { application_id } of [
@@ -46,7 +47,10 @@ export const removeApplication = (store: Store): JobHandler<{ id: string }> => (
 })
 
 /** What an environment has beside its users. */
-async function removeRows(store: Store, environment_id: string) {
+async function removeRows(
+  store: Store,
+  { id: environment_id, project_id }: typeof environments.$inferSelect,
+) {
   const codes = eq(userCodes.environment_id, environment_id)
   while ((await removeSome(store, userCodes, { id: userCodes.id, old: codes, most: AT_ONCE })) > 0);
   const own = eq(organizations.environment_id, environment_id)
@@ -64,5 +68,9 @@ async function removeRows(store: Store, environment_id: string) {
         gone.flatMap((row) => countsOf(row, -1)),
       )
     })
+    await store.tx((tx) => removeEmptyOf(tx, project_id, ids.map(membersIn)))
   }
+  const empty = [undefined, ...USER_STATUSES].map((status) => usersOf(environment_id, status))
+  const names = [organizationsIn(environment_id), ...empty]
+  await store.tx((tx) => removeEmptyOf(tx, project_id, names))
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import { eq, like } from "drizzle-orm"
+import { eq, like, or } from "drizzle-orm"
 import { auditLog } from "../../src/audit-log/tables"
 import { insertUser } from "../../src/auth/end-users"
 import { type AuthEnvironment, environmentNamed } from "../../src/auth/environments"
@@ -10,6 +10,7 @@ import { newId } from "../../src/core/ids"
 import { jobs } from "../../src/jobs/tables"
 import { signingKeys } from "../../src/signing-keys/tables"
 import { bump, total } from "../../src/store/counters"
+import { counters } from "../../src/store/tables"
 import { newApplication } from "../harness/application"
 import { complaints, refusal } from "../harness/client"
 import { team } from "../harness/people"
@@ -296,6 +297,15 @@ describe("an application that is deleted", () => {
       ["applications", 1],
     ] as const)
       expect([name, await total(store.read, project_id, name)]).toEqual([name, left])
+    const its = [live.id, live.default_organization_id].map((one) =>
+      like(counters.name, `%${one}%`),
+    )
+    expect(
+      await store.read
+        .select()
+        .from(counters)
+        .where(or(...its)),
+    ).toEqual([])
   })
 
   test("is kept while it is not deleted, whatever a job says", async () => {
