@@ -2,7 +2,7 @@ import type { Static } from "@sinclair/typebox"
 import { and, eq } from "drizzle-orm"
 import { conflict } from "../../core/errors"
 import { isAlive } from "../../sign-in/person-sessions"
-import { rowById } from "../../store/rows"
+import { rowById, rowForUpdate } from "../../store/rows"
 import type { Tx } from "../../store/store"
 import type { AuthParts } from "../auth-parts"
 import { byEmail, type EndUserRow, emailKeyOf, findForUpdate } from "../end-users"
@@ -10,7 +10,7 @@ import type { AuthEnvironment } from "../environments"
 import { requireEmailDomain } from "../methods"
 import type { SignInAnswer } from "../schemas"
 import { completeSignIn, createUser, type UserClient } from "../sign-in"
-import { userSessions } from "../tables"
+import { userSessions, users } from "../tables"
 import { addIdentity, type EnteredUser, ownerOrNew } from "./identities"
 import { refuseCode } from "./oauth-flows"
 import type { ProvenAccount } from "./providers/oauth-adapter"
@@ -56,9 +56,10 @@ async function linkedTo(
   { user_id, session_id }: { user_id: string; session_id: string },
   account: Account,
 ): Promise<EndUserRow> {
-  const user = await findForUpdate(tx, environment.project_id, user_id)
-  const own = and(eq(userSessions.user_id, user.id), isAlive(userSessions))
-  if (!(await rowById(tx, userSessions, session_id, own))) return refuseCode()
+  // They may have been deleted while the provider was asked.
+  const user = await rowForUpdate(tx, users, user_id, eq(users.project_id, environment.project_id))
+  const own = and(eq(userSessions.user_id, user_id), isAlive(userSessions))
+  if (!user || !(await rowById(tx, userSessions, session_id, own))) return refuseCode()
   return (await addIdentity(tx, environment, user, account)) ?? refuseLinked()
 }
 

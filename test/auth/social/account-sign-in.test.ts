@@ -2,6 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { setUser } from "../../../src/auth/end-users"
 import { userIdentities } from "../../../src/auth/social/tables"
+import { users } from "../../../src/auth/tables"
 import { accountIssuer } from "../../fakes/account-issuer"
 import { signedUp } from "../../harness/application"
 import { refusal } from "../../harness/client"
@@ -141,7 +142,11 @@ describe("a signed-in user", () => {
       return home.live.post("/v1/auth/email-otp/verify", { email, code })
     }
     const leaving = (user: Pick<Shop["live"], "post">) => user.post("/v1/auth/users/logout", {})
-    for (const ending of [proving, leaving]) {
+    const vanishing = async ({ id }: { id: string }) => {
+      await service.store.tx((tx) => tx.delete(users).where(eq(users.id, id)))
+      return { status: 200 }
+    }
+    for (const ending of [proving, leaving, vanishing]) {
       const user = await signedUp(service, home.application, ending === proving ? { email } : {})
       const { authorization_url, state } = (await linking(user)).body.data
       const there = one.consent(authorization_url, { ...ANN, sub: user.id })
