@@ -20,7 +20,7 @@ export function waysIn({ settings: { methods } }: AuthEnvironment, user: EndUser
 }
 
 /**
- * Throws 409 `conflict` where the user, who has just lost a passkey or an identity, could no more sign in. The caller
+ * Throws 409 `conflict` where the user could no more sign in, after the loss of a passkey or an identity. The caller
  * holds the user's row, so that two removals at once do not count on each other.
  */
 export function requireWayIn(environment: AuthEnvironment, user: EndUserRow): void {

@@ -20,7 +20,7 @@ export interface EnteredUser {
   is_new: boolean
 }
 
-/** The user of an account, or whom `make` makes: of two first sign-ins at once the second one finds what the first one made. */
+/** The user of an account, or the one that `make` makes: of two first sign-ins at once the second one finds what the first one made. */
 export async function ownerOrNew(
   tx: Tx,
   environment: AuthEnvironment,
