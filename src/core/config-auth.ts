@@ -12,6 +12,20 @@ const DISCOVERY =
 /** Where Game Center keeps the certificates of its signatures, for games in the store and in development. */
 export const GAME_CENTER_HOSTS = ["static.gc.apple.com", "sandbox.gc.apple.com"]
 
+/** An operator completes the name of this one by the name of an issuer, as in `auth.oauth.oidc-work.endpoint`. */
+export const OF_ISSUER = /^auth\.oauth\.oidc-[a-z0-9][a-z0-9-]{0,39}\.endpoint$/
+export const issuerEndpoint = endpoint("the issuer", DISCOVERY)
+
+const ISSUER_VARIABLE = /^BELFRY_AUTH_OAUTH_OIDC_([A-Z0-9_]+)_ENDPOINT(?:_FILE)?$/
+
+/** The settings whose names these variables complete. */
+export const namesCompleted = (variables: object): string[] =>
+  Object.keys(variables).flatMap((variable) => {
+    const [, written] = ISSUER_VARIABLE.exec(variable) ?? []
+    const name = written?.toLowerCase().replaceAll("_", "-")
+    return name === undefined ? [] : [`auth.oauth.oidc-${name}.endpoint`]
+  })
+
 /** The services that sign-ins of end users ask. */
 export const authKeys = {
   "auth.captcha.endpoint": optional(

@@ -353,7 +353,9 @@ export type KeyName = keyof typeof keys
 
 type ValueOf<K> = K extends SettingKey<infer V> ? V : never
 
-export type Settings = { [K in KeyName]: ValueOf<(typeof keys)[K]> }
+export type Settings = { [K in KeyName]: ValueOf<(typeof keys)[K]> } & {
+  [of_issuer: `auth.oauth.${string}.endpoint`]: string | null | undefined
+}
 
 export const keyNames = Object.keys(keys) as KeyName[]
 
@@ -364,7 +366,7 @@ export const goneNames: readonly string[] = ["upgrade.trial"]
 export const variableOf = (name: string): string =>
   name.startsWith("database_")
     ? name.toUpperCase()
-    : `BELFRY_${name.toUpperCase().replaceAll(".", "_")}`
+    : `BELFRY_${name.toUpperCase().replaceAll(/[.-]/g, "_")}`
 
 const MOST_MEMBERS = 8
 

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs"
 import { userInfo } from "node:os"
 import { join } from "node:path"
+import { issuerEndpoint, namesCompleted, OF_ISSUER } from "./config-auth"
 import {
   goneNames,
   guessKey,
@@ -79,7 +80,7 @@ export function loadSettings(sources: Sources = {}): Loaded {
       faults.push(`${name} (${source}) is not a setting${guessKey(name)}`)
       continue
     }
-    const value = keys[name].kind.parse(raw)
+    const value = keyOf(name).kind.parse(raw)
     if (value === undefined) faults.push(mistake(name, raw, source))
     else {
       Object.assign(values, { [name]: value })
@@ -157,7 +158,7 @@ function contradictions(values: Settings): string[] {
 }
 
 function mistake(name: KeyName, raw: unknown, source: string): string {
-  const { kind, secret } = keys[name]
+  const { kind, secret } = keyOf(name)
   const written = secret ? "a hidden value" : withoutPassword(JSON.stringify(raw) ?? String(raw))
   return `${name}: ${written} from ${source} is not valid: expected ${kind.expected}`
 }
@@ -176,21 +177,26 @@ function loaded(
       value: shown(name, values[name]),
       source: origins[name] ?? "default",
       default: shown(name, fallbacks[name]),
-      about: keys[name].about,
+      about: keyOf(name).about,
     }
   }
-  return { values, explain, all: () => keyNames.map(explain) }
+  return { values, explain, all: () => namesOf(values).map(explain) }
 }
 
 /** What an operator wrote, without any secret: of each setting that differs from its default. */
 export function withoutSecrets(values: Settings): Record<string, unknown> {
-  const told = keyNames.filter((name) => !keys[name].secret && values[name] !== keys[name].fallback)
+  const told = namesOf(values).filter((name) => {
+    const { secret, fallback } = keyOf(name)
+    return !secret && values[name] !== fallback
+  })
   return Object.fromEntries(told.map((name) => [name, shown(name, values[name])]))
 }
 
-function shown(name: KeyName, value: unknown): unknown {
+const namesOf = (values: Settings) => Object.keys(values) as KeyName[]
+
+function shown(name: KeyName, value: unknown = null): unknown {
   if (value === null) return null
-  const { kind, secret } = keys[name]
+  const { kind, secret } = keyOf(name)
   if (secret) return "********"
   const written = (kind.show as (value: unknown) => unknown)(value)
   return typeof written === "string" ? withoutPassword(written) : written
@@ -220,7 +226,9 @@ const own_flags: Partial<Record<string, string>> = {
   "http.listen": "--listen",
 }
 
-const allNames = [...keyNames, ...goneNames]
+const namesIn = (environment: Variables) => [
+  ...new Set([...keyNames, ...goneNames, ...namesCompleted(environment)]),
+]
 
 function fromFlags(flags: Record<string, unknown>): Input[] {
   return Object.entries(flags).flatMap(([name, raw]) => {
@@ -231,7 +239,7 @@ function fromFlags(flags: Record<string, unknown>): Input[] {
 
 /** An empty variable counts as not set: that is how shells and unit files switch one off. */
 function fromEnvironment(environment: Variables): Input[] {
-  return allNames.flatMap((name) => {
+  return namesIn(environment).flatMap((name) => {
     const variable = variableOf(name)
     const raw = environment[variable]
     return raw ? [{ name, raw, source: `environment ${variable}` }] : []
@@ -241,7 +249,7 @@ function fromEnvironment(environment: Variables): Input[] {
 /** `BELFRY_…_FILE` first, then a file named like the key in the service manager's credentials. */
 function fromFiles(environment: Variables, faults: string[]): Input[] {
   const folder = environment.CREDENTIALS_DIRECTORY
-  return allNames.flatMap((name) => {
+  return namesIn(environment).flatMap((name) => {
     const variable = `${variableOf(name)}_FILE`
     const path = environment[variable]
     if (path) {
@@ -272,7 +280,11 @@ function fromToml(path: string, faults: string[]): Input[] {
 
 /** Variables that look like ours and are not, so that a typing error cannot pass unseen. */
 function unknownVariables(environment: Variables): string[] {
-  const known = new Set(allNames.map(variableOf).flatMap((name) => [name, `${name}_FILE`]))
+  const known = new Set(
+    namesIn(environment)
+      .map(variableOf)
+      .flatMap((name) => [name, `${name}_FILE`]),
+  )
   return Object.keys(environment).filter(
     (name) => name.startsWith("BELFRY_") && !known.has(name) && !foreign.test(name),
   )
@@ -313,4 +325,7 @@ function readText(path: string): string | undefined {
   }
 }
 
-const isKeyName = (name: string): name is KeyName => keyNames.some((known) => known === name)
+const isKeyName = (name: string): name is KeyName =>
+  Object.hasOwn(keys, name) || OF_ISSUER.test(name)
+
+const keyOf = (name: KeyName) => keys[name] ?? issuerEndpoint

@@ -85,6 +85,26 @@ describe("precedence", () => {
     expect(JSON.stringify(loaded.all())).not.toContain("s3cret")
   })
 
+  test("an issuer completes the name of its endpoint, wherever that is set", () => {
+    const name = "auth.oauth.oidc-my-work.endpoint"
+    const url = "http://127.0.0.1:9000"
+    const variable = "BELFRY_AUTH_OAUTH_OIDC_MY_WORK_ENDPOINT"
+    const path = file("issuer.toml", `[auth.oauth.oidc-my-work]\nendpoint = "${url}"`)
+    for (const sources of [
+      { file: path },
+      { flags: { [name]: url } as never },
+      { environment: { [variable]: url } },
+      { environment: { [`${variable}_FILE`]: file("issuer", url) } },
+    ]) {
+      const { values, all } = load(sources)
+      expect(values[name]).toBe(url)
+      expect(all()).toContainEqual(expect.objectContaining({ key: name, value: url }))
+    }
+    expect(load({}).explain(name)).toMatchObject({ value: null, source: "default" })
+    expect(faults({ flags: { [name]: "nowhere" } as never })[0]).toContain(name)
+    expect(faults({ flags: { "auth.oauth.oidc_work.endpoint": url } as never })).toHaveLength(1)
+  })
+
   test("an empty variable and an undefined flag say nothing", () => {
     const { values } = load({ flags: { data_dir: undefined }, environment: { DATABASE_URL: "" } })
     expect(values.database_url).toBeNull()

@@ -87,7 +87,8 @@ export async function put(
   const { store, secrets } = parts
   requireName(provider)
   requireFields(provider, wanted)
-  if (wanted.issuer) await requireIssuer(wanted.issuer, parts.settings["auth.oauth.allow_private"])
+  if (wanted.issuer)
+    await requireIssuer(wanted.issuer, wayTo(parts.settings, provider).allow_private)
   const application_id = environment.application.id
   const row = await store.tx(async (tx) => {
     await applications.forUpdate(tx, by.project_id, application_id)
@@ -148,18 +149,24 @@ export async function providerConfig(
 ): Promise<OAuthSetup> {
   const [row] = await providersOf(store.read, environment.id, provider)
   if (!row?.enabled) return noProvider()
-  const named = NAMED_PROVIDERS.find((name) => name === provider)
-  const endpoint = named ? settings[`auth.oauth.${named}.endpoint`] : null
   const { client_id, scopes, issuer, team_id, key_id } = row
   return {
-    ...{ provider, client_id, scopes, issuer, team_id, key_id, endpoint },
+    ...{ provider, client_id, scopes, issuer, team_id, key_id },
     client_secret: opened(secrets, row, "client_secret"),
     private_key: opened(secrets, row, "private_key"),
-    allow_private: named ? hostsOf(endpoint) : settings["auth.oauth.allow_private"],
+    ...wayTo(settings, provider),
   }
 }
 
-const hostsOf = (endpoint: string | null) => (endpoint === null ? [] : [new URL(endpoint).hostname])
+/** Where the instance finds a provider, and what of that may be private. */
+function wayTo(settings: AuthParts["settings"], provider: string) {
+  const endpoint = settings[`auth.oauth.${provider}.endpoint`] ?? null
+  if (endpoint !== null) return { endpoint, allow_private: [new URL(endpoint).hostname] }
+  return {
+    endpoint,
+    allow_private: OIDC.test(provider) ? settings["auth.oauth.allow_private"] : [],
+  }
+}
 
 type SealedColumn = "client_secret" | "private_key"
 

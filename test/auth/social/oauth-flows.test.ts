@@ -216,3 +216,11 @@ test("an environment offers what is enabled, begins nowhere else, and comes back
   expect((await closed.live.get("/v1/auth/config")).body.data.oauth_providers).toEqual([])
   expect((await exchange(ONE, shown)).status).toBe(201)
 })
+
+test("an issuer on this computer is asked where the setting of its name is", async () => {
+  const { signIn } = await shop()
+  service.settings["auth.oauth.allow_private"] = []
+  service.settings["auth.oauth.oidc-two.endpoint"] = two.url
+  expect(refusal(await signIn(ANN, "oidc-two"))).toEqual([201, undefined] as never)
+  delete service.settings["auth.oauth.oidc-two.endpoint"]
+})
