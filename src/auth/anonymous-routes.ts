@@ -35,7 +35,7 @@ const NamedPerson = t.Object({
 /** Users give nothing but their device, until they want to be known. */
 export const anonymousRoutes = (parts: AuthParts): AnyRoute[] => [
   route({
-    ...authRow("POST", "/v1/auth/anonymous", ["app", "key"], "auth:write", 200, 201),
+    ...authRow("POST", "/v1/auth/anonymous", ["app", "key"], "auth:write", 201, 200),
     summary: "Sign in with nothing but a device",
     description:
       "The first time makes an anonymous user; later the same device is that user. Needs the method `anonymous`, which is off at first. An access token of theirs has `anonymous` in `amr`.",

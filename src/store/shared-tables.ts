@@ -100,7 +100,8 @@ function sharedTable(sqlite: Database, name: string, found: PostgresColumn[]): S
     return {
       name: column_name,
       type: data_type,
-      is_position: column_default !== null,
+      // Other columns have plain defaults, and their values are copied.
+      is_position: column_default?.includes("pg_current_xact_id") ?? false,
       ...conversion,
     }
   })

@@ -247,7 +247,7 @@ function endUsers(ids: GrownIds): Record<string, Growth> {
       },
       each: { id: idOr(end_user_id), email, email_key: email },
     },
-    memberships: { given: place, each: { user_id: idOr(end_user_id) } },
+    memberships: { given: { ...place, permissions: [] }, each: { user_id: idOr(end_user_id) } },
     user_sessions: {
       given: { ...place, user_id: end_user_id, revoked_at: null, act: null, expires_at: FAR },
     },

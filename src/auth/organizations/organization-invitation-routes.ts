@@ -57,7 +57,7 @@ export const invitationRoutes = (parts: AuthParts): AnyRoute[] => [
   }),
   route({
     ...authRow("DELETE", `${ALL}/{invitation_id}`, EVERYBODY, "auth:write"),
-    summary: "Revoke an invitation",
+    summary: "Revoke an invitation to an organization",
     description: "Its link works no more. A user has to be an admin.",
     response: Deleted,
     errors: ["conflict", "forbidden"],
@@ -69,7 +69,7 @@ export const invitationRoutes = (parts: AuthParts): AnyRoute[] => [
   }),
   route({
     ...authRow("POST", "/v1/auth/organizations/invitations/accept", ["user"], "-"),
-    summary: "Accept an invitation",
+    summary: "Accept an invitation to an organization",
     description:
       "Makes the signed-in user a member, if the invitation went to their verified email address. The token is that of the mail, or the code that its page handed over.",
     body: AcceptedInvitation,

@@ -29,7 +29,7 @@ const ServerCode = t.Object({
 })
 
 const row = <Path extends `/v1/auth/${string}`>(path: Path) => ({
-  ...authRow("POST", path, ["app"], "-", 200, 201),
+  ...authRow("POST", path, ["app"], "-", 201, 200),
   public_key_only: true as const,
   response: SignInAnswer,
 })
