@@ -30,7 +30,7 @@ export const oauthResource: Resource = {
       ],
       note: "A secret that begins with @ is a file: --client-secret @secret.txt; @- is stdin.",
       flags: {
-        enabled: false,
+        enabled: "on (default) lets people in; off keeps the settings",
         environment: environmentFlag,
         client_id: "id of your client at the provider",
         client_secret: flag(["--client-secret <secret>", "its secret, or @file"], secretOrFile),
@@ -40,9 +40,7 @@ export const oauthResource: Resource = {
         key_id: "of apple: id of the private key",
         private_key: flag(["--private-key <pem>", "of apple: its PEM, or @file"], secretOrFile),
       },
-      aliases: { scopes: "scope" },
-      options: [["--disabled", "keep the settings, and let nobody sign in"]],
-      input: ({ disabled }) => ({ enabled: disabled !== true }),
+      aliases: { key_id: "key-id" },
       done: ({ provider, environment }) => `set up ${provider} in ${environment}`,
       brief: ({ provider }) => provider,
       after: ({ output }, { data: { callback_url } }) =>

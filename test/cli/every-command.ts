@@ -350,7 +350,7 @@ export const calls: Record<string, string[]> = {
   "applications oauth list": [ID],
   "applications oauth set": [
     ...[ID, "oidc-work", "--environment", "test", "--client-id", "c", "--scope", "email"],
-    ...["--client-secret", "quiet-river", "--issuer", "https://b.c", "--disabled"],
+    ...["--client-secret", "quiet-river", "--issuer", "https://b.c", "--enabled", "off"],
   ],
   "applications oauth rm": [ID, "google", "--environment", "test"],
   "keys create": ["--name", "ci", "--scope", "email:send", "--ip", "127.0.0.1"],

@@ -29,6 +29,22 @@ test("the help of every command has an example of it", () => {
   expect(without.map((command) => command.name())).toEqual([])
 })
 
+/** Its own flags, and those of the groups that it is in. */
+const flagsOf = (command: Command): (string | undefined)[] => [
+  ...command.options.map(({ long }) => long),
+  ...(command.parent ? flagsOf(command.parent) : []),
+]
+
+test("no example has a flag that its command refuses", () => {
+  const wrong = leaves(createProgram()).flatMap((command) => {
+    const lines = helpOf(command).split(`$ ${pathOf(command)} `).slice(1)
+    const given = lines.flatMap((line) => line.split(/[|\n]/)[0]?.match(/ --[a-z-]+/g) ?? [])
+    const known = ["--help", ...flagsOf(command)]
+    return given.filter((one) => !known.includes(one.trim())).map((one) => pathOf(command) + one)
+  })
+  expect(wrong).toEqual([])
+})
+
 test.each([
   "emails batch - < messages.ndjson",
   "suppressions import - < addresses.txt",

@@ -67,7 +67,7 @@ belfry() {
       unset BELFRY_API_KEY ;;
     mailbox\\ release*) failing "75" "$@" ;; # this server has no relay
     providers\\ test*) failing "1 7" "$@" ;; # no such host; example.com is not verified
-    webhooks\\ rotate*--now*) "$BELFRY" "$@" --yes ;;
+    webhooks\\ rotate*--now*|users\\ suspend*|users\\ revoke-sessions*) "$BELFRY" "$@" --yes ;;
     smtp\\ test\\ mail.example.com*) failing "69" "$@" ;; # no such host
     domains\\ doctor*) failing "1 8" "$@" ;;
     *) "$BELFRY" "$@" ;;
