@@ -2,7 +2,7 @@ import { flag } from "../lib/field-flags"
 import { secretOrFile } from "../lib/input"
 import { deletes, type Resource, row } from "../lib/resource"
 import { ago, wide } from "../lib/table"
-import { environmentFlag } from "./applications"
+import { disabling, environmentFlag } from "./applications"
 
 const ALL = "/v1/auth/applications/{application_id}/oauth-providers"
 
@@ -29,8 +29,9 @@ export const oauthResource: Resource = {
         "--client-id com.example.app --team-id DEF123GHIJ --key-id ABC123DEFG --private-key @key.p8",
       ],
       note: "A secret that begins with @ is a file: --client-secret @secret.txt; @- is stdin.",
+      ...disabling,
       flags: {
-        enabled: "on (default) lets people in; off keeps the settings",
+        enabled: false,
         environment: environmentFlag,
         client_id: "id of your client at the provider",
         client_secret: flag(["--client-secret <secret>", "its secret, or @file"], secretOrFile),

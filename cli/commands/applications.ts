@@ -1,7 +1,7 @@
 import type { Components } from "../../src/client/components"
 import { fieldsOf } from "../lib/client"
 import type { Action } from "../lib/context"
-import { flag } from "../lib/field-flags"
+import { flag, type OptionWords, type PlainOptions } from "../lib/field-flags"
 import { secretOrFile } from "../lib/input"
 import { confirm } from "../lib/prompts"
 import { deletes, own, type PlainFlags, type Resource, row } from "../lib/resource"
@@ -166,6 +166,12 @@ const GAMING = "/v1/auth/applications/{application_id}/gaming-providers"
 
 export const environmentFlag = "environment: live or test (default: live)"
 
+/** A provider that is set up lets people in, unless its command says otherwise. */
+export const disabling = {
+  options: [["--disabled", "keep the settings, and let nobody in"]] as OptionWords[],
+  input: ({ disabled }: PlainOptions) => ({ enabled: disabled !== true }),
+}
+
 const gamingRows = [
   row("list <application>", `GET ${GAMING}`, {
     about: "list the gaming platforms of an application, with the end of their secrets",
@@ -179,11 +185,12 @@ const gamingRows = [
   }),
   row("set <application> <platform>", `PUT ${GAMING}/{provider}`, {
     about: "set up game-center or play-games; without --client-secret the stored one is kept",
-    example: "--enabled on --bundle-id com.example.game --team-id DEF123GHIJ",
+    example: "--bundle-id com.example.game --team-id DEF123GHIJ",
     note: "A secret that begins with @ is a file: --client-secret @secret.txt; @- is stdin.",
+    ...disabling,
     flags: {
+      enabled: false,
       environment: environmentFlag,
-      enabled: "on lets players in; off keeps the settings",
       bundle_ids: "of game-center: bundle id of a game; may be repeated",
       team_id: "of game-center: id of the team in the developer account",
       client_id: "of play-games: id of the game server's OAuth client",

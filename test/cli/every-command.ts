@@ -343,14 +343,14 @@ export const calls: Record<string, string[]> = {
   "applications keys rm": [ID, ID, "--force", "on"],
   "applications gaming list": [ID],
   "applications gaming set": [
-    ...[ID, "play-games", "--environment", "test", "--enabled", "on", "--client-id", "1-a"],
+    ...[ID, "play-games", "--environment", "test", "--client-id", "1-a"],
     ...["--client-secret", "quiet-river"],
   ],
   "applications gaming rm": [ID, "game-center", "--environment", "test"],
   "applications oauth list": [ID],
   "applications oauth set": [
     ...[ID, "oidc-work", "--environment", "test", "--client-id", "c", "--scope", "email"],
-    ...["--client-secret", "quiet-river", "--issuer", "https://b.c", "--enabled", "off"],
+    ...["--client-secret", "quiet-river", "--issuer", "https://b.c", "--disabled"],
   ],
   "applications oauth rm": [ID, "google", "--environment", "test"],
   "keys create": ["--name", "ci", "--scope", "email:send", "--ip", "127.0.0.1"],

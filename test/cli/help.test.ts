@@ -37,7 +37,9 @@ const flagsOf = (command: Command): (string | undefined)[] => [
 
 test("no example has a flag that its command refuses", () => {
   const wrong = leaves(createProgram()).flatMap((command) => {
-    const lines = helpOf(command).split(`$ ${pathOf(command)} `).slice(1)
+    const lines = helpOf(command)
+      .split(`$ ${pathOf(command)} `)
+      .slice(1)
     const given = lines.flatMap((line) => line.split(/[|\n]/)[0]?.match(/ --[a-z-]+/g) ?? [])
     const known = ["--help", ...flagsOf(command)]
     return given.filter((one) => !known.includes(one.trim())).map((one) => pathOf(command) + one)
