@@ -1,5 +1,5 @@
 import type { Components } from "../../src/client/components"
-import type { Columns } from "./table"
+import { type Columns, idColumn } from "./table"
 import { age } from "./time"
 
 type User = Components["User"]
@@ -10,7 +10,7 @@ export const identifierOf = ({ email, phone_number, anonymous_device_id, id }: U
 
 /** End users, as lists show them. */
 export const userColumns: Columns<User> = {
-  ID: "id",
+  ID: idColumn("user"),
   USER: { cell: identifierOf, flexible: true },
   NAME: { cell: ({ name }) => name ?? "", spare: 3 },
   STATUS: {
