@@ -301,7 +301,7 @@ export const commandLines: Readonly<Record<string, string>> = {
   "POST /v1/webhooks/{webhook_id}/rotate-secret": "belfry webhooks rotate 0199a1c2-0000-7000-8000-000000000001",
   "POST /v1/webhooks/{webhook_id}/test": "belfry webhooks test 0199a1c2-0000-7000-8000-000000000001 --event email.bounced",
   "PUT /v1/api-keys/{key_id}/ip-whitelist": "belfry keys allowlist 0199a1c2-0000-7000-8000-000000000001 192.0.2.7 2001:db8::/32",
-  "PUT /v1/auth/applications/{application_id}/gaming-providers/{provider}": "belfry applications gaming set 0199a1c2-0000-7000-8000-000000000001 game-center --enabled on --bundle-id com.example.game --team-id DEF123GHIJ",
+  "PUT /v1/auth/applications/{application_id}/gaming-providers/{provider}": "belfry applications gaming set 0199a1c2-0000-7000-8000-000000000001 game-center --bundle-id com.example.game --team-id DEF123GHIJ",
   "PUT /v1/auth/applications/{application_id}/oauth-providers/{provider}": "belfry applications oauth set 0199a1c2-0000-7000-8000-000000000001 google --client-id 4711.example --client-secret @secret.txt",
   "PUT /v1/mailbox/chaos": "belfry mailbox chaos --bounce 0.1 --defer 0.2 --delay 500",
   "PUT /v1/push/config/{provider}": "belfry push config set apns --key-id ABC123DEFG --team-id DEF123GHIJ --bundle-id com.example.app --private-key @AuthKey.p8",
