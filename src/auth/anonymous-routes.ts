@@ -1,6 +1,7 @@
 import { Type as t } from "@sinclair/typebox"
 import { checkMetadata, metadataObject, nameText, ONE_LINE } from "../http/field-schemas"
 import { type AnyRoute, route } from "../http/route"
+import { NO_PATH_NAME, reservedProblem } from "../lib/reserved-names"
 import { convert } from "./anonymous-convert"
 import { signInByDevice } from "./anonymous-sign-in"
 import type { AuthParts } from "./auth-parts"
@@ -13,7 +14,7 @@ import { clientOf } from "./sign-in"
 import { passwordField, wantedEmail } from "./sign-in-fields"
 
 const ofDevice = t.String({
-  ...{ minLength: 8, maxLength: 255, pattern: ONE_LINE },
+  ...{ minLength: 8, maxLength: 255, pattern: ONE_LINE, not: NO_PATH_NAME },
   description:
     "A random text that the app makes once and keeps: it is like a password. Two that differ in one byte are two devices.",
 })
@@ -42,6 +43,8 @@ export const anonymousRoutes = (parts: AuthParts): AnyRoute[] => [
     body: Device,
     read: (body, problems) => {
       checkMetadata(body.metadata ?? {}, problems)
+      const reserved = reservedProblem(body.device_id)
+      if (reserved !== undefined) problems.add("device_id", "reserved", reserved)
       return body
     },
     example: { device_id: "4f2a9c1e-77b0-4f0a-9c7e-0b6c1f2d3a4b" },

@@ -1,10 +1,27 @@
-import { inArray, type SQL } from "drizzle-orm"
+import { eq, inArray, type SQL } from "drizzle-orm"
+import { fail } from "../core/errors"
 import { searchable } from "../lib/text"
 import { bumpAll } from "../store/counters"
-import type { Tx } from "../store/store"
+import { rowById } from "../store/rows"
+import type { Reader, Tx } from "../store/store"
+import type { AuthEnvironment } from "./environments"
 import { memberships, organizations } from "./organizations/tables"
 
 export type OrganizationRow = typeof organizations.$inferSelect
+
+/** Throws 404 `not_found`. */
+export const noOrganization = (): never => fail("not_found", "There is no such organization.")
+
+/** One of the environment. Throws 404 `not_found`. */
+export const organizationIn = async (
+  db: Reader,
+  environment: AuthEnvironment,
+  id: string,
+): Promise<OrganizationRow> =>
+  (await rowById(db, organizations, id, ofEnvironment(environment))) ?? noOrganization()
+
+/** An environment is of one project; by both ids a database might walk the index of the project. */
+export const ofEnvironment = ({ id }: AuthEnvironment): SQL => eq(organizations.environment_id, id)
 
 /** The counter of an environment's organizations. */
 export const organizationsIn = (environment_id: string): string =>

@@ -1,16 +1,16 @@
 import type { Static } from "@sinclair/typebox"
-import { and, eq } from "drizzle-orm"
-import { fail, type Problems } from "../core/errors"
+import type { Problems } from "../core/errors"
 import { secondsFromNow } from "../core/time"
 import { answerOnce, type Claim } from "../http/idempotency"
 import type { Caller } from "../identity/caller"
-import { rowById, rowForUpdate } from "../store/rows"
+import { rowForUpdate } from "../store/rows"
 import type { AuthParts } from "./auth-parts"
 import { byEmail, insertUser, toServerResponse } from "./end-users"
 import type { AuthEnvironment } from "./environments"
 import { LINKS, prepareLink } from "./mailed-links"
 import { recordUser, refuseSame } from "./managed-users"
 import { requireAllowedDomain, requireEmailDomain } from "./methods"
+import { noOrganization, ofEnvironment, organizationIn } from "./organization-rows"
 import { joinNewly } from "./organizations/join"
 import { requireWritable } from "./organizations/organization-access"
 import { organizations } from "./organizations/tables"
@@ -31,11 +31,7 @@ export async function invite(
 ) {
   const { store } = parts
   const place = organization_id ?? environment.default_organization_id
-  const own = and(
-    eq(organizations.project_id, environment.project_id),
-    eq(organizations.environment_id, environment.id),
-  )
-  const organization = (await rowById(store.read, organizations, place, own)) ?? noOrganization()
+  const organization = await organizationIn(store.read, environment, place)
   await requireWritable(store.read, caller, { environment, organization })
   requireEmailDomain(environment, email)
   requireAllowedDomain(organization.allowed_email_domains, email)
@@ -47,6 +43,7 @@ export async function invite(
   return answerOnce(store, claim, async (tx) => {
     const user = await insertUser(tx, environment, { email, name, status: "invited" })
     if (!user) return refuseSame(tx, environment, { email })
+    const own = ofEnvironment(environment)
     const locked = (await rowForUpdate(tx, organizations, place, own)) ?? noOrganization()
     await joinNewly(tx, user, locked, role ?? "member")
     await letter.accept(tx, user.id)
@@ -60,5 +57,3 @@ export async function invite(
 export function readInvitation(given: Static<typeof UserInvitation>, problems: Problems) {
   return { ...given, email: readEmail(given.email, problems) ?? "" }
 }
-
-const noOrganization = () => fail("not_found", "This environment has no such organization.")

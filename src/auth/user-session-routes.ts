@@ -88,7 +88,7 @@ const tokenRoutes = (parts: AuthParts): AnyRoute[] => [
     body: Refresh,
     example: { refresh_token: "belfry_refresh_Zk3vX9" },
     response: Refreshed,
-    errors: ["unauthorized", "user_inactive", "mfa_required"],
+    errors: ["unauthorized", "not_found", "forbidden", "user_inactive", "mfa_required"],
     handle: async (call) => {
       const environment = await environmentOf(parts.store.read, call, call.body)
       return { data: await refresh(parts, environment, { ...call.body, ip: call.ip }) }
@@ -140,7 +140,7 @@ const switchRoute = (parts: AuthParts): AnyRoute =>
     body: Switch,
     example: { organization_id: EXAMPLE_ID },
     response: Refreshed,
-    errors: ["unauthorized", "forbidden", "mfa_required"],
+    errors: ["unauthorized", "not_found", "forbidden", "mfa_required"],
     handle: async (call) => {
       refuseImpersonated(call.caller)
       const own = await ownUser(parts.store.read, call)

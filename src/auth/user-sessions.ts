@@ -15,6 +15,7 @@ import { endSessions, revoked } from "./end-sessions"
 import { type EndUserRow, find, findForUpdate } from "./end-users"
 import type { AuthEnvironment } from "./environments"
 import { SECOND_FACTOR } from "./factors/factor-challenges"
+import { organizationIn } from "./organization-rows"
 import { activeOf, type OwnOrganization, organizationsOf, toActive } from "./own-organizations"
 import { StartedSession, UserSession } from "./schemas"
 import { sessionOwner, tokensFor } from "./sign-in"
@@ -31,8 +32,8 @@ interface WantedRefresh {
 
 /**
  * New tokens for a refresh token, which works once; sent twice within ten seconds it brings the same new one. Used
- * again later it ends the session. Throws 401 for every token that does not work, 400 `user_inactive`, 403 `forbidden`
- * for an organization of which the user is no member, and 403 `mfa_required`, which uses nothing up.
+ * again later it ends the session. Throws 401 for every token that does not work, 400 `user_inactive`, 404 or 403
+ * `forbidden` for an organization of which the user is no member, and 403 `mfa_required`, which uses nothing up.
  */
 export async function refresh(
   parts: AuthParts,
@@ -158,7 +159,7 @@ async function movedTo(
   const wanted = organization_id ?? session.organization_id
   const found = await organizationsOf(tx, user, wanted)
   const is_member = found[0]?.id === wanted
-  if (!is_member && organization_id) return refuseOrganization()
+  if (!is_member && organization_id) return refuseOrganization(tx, environment, organization_id)
   const landing = is_member
     ? found
     : await organizationsOf(tx, user, environment.default_organization_id)
@@ -179,8 +180,12 @@ async function movedTo(
 const refuseFactor = () =>
   fail("mfa_required", "The organization demands a second factor. Prove one, or sign in again.")
 
-const refuseOrganization = () =>
-  fail("forbidden", "The user is no member of this organization.", { reason: "not_a_member" })
+/** Throws 404 for an organization that this environment does not have. */
+async function refuseOrganization(tx: Tx, environment: AuthEnvironment, id: string) {
+  await organizationIn(tx, environment, id)
+  const text = "The user is no member of this organization."
+  return fail("forbidden", text, { reason: "not_a_member" })
+}
 
 /** A renewed session is activity, also without a sign-in. Each month writes once. */
 async function noteMonth(tx: Tx, environment: AuthEnvironment, user: EndUserRow): Promise<void> {

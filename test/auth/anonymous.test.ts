@@ -90,6 +90,8 @@ describe("a device", () => {
 
   test("has a name of 8 to 255 characters, of which none is a control character", async () => {
     const { shop } = await shopOf()
+    const reserved = await enter(shop, "external")
+    expect(reserved.body.error.details.fields[0]).toMatchObject({ code: "reserved" })
     for (const device_id of ["1234567", "x".repeat(256), `12345678\u0000`, `1234\n56789`, 12345678])
       expect(refusal(await enter(shop, device_id as string))[0]).toBe(422)
     expect((await enter(shop, "x".repeat(255))).status).toBe(201)

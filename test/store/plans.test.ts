@@ -11,7 +11,6 @@ import type { Secrets } from "../../src/core/secrets"
 import * as emails from "../../src/emails/emails"
 import * as feed from "../../src/events/feed"
 import * as idempotency from "../../src/http/idempotency"
-import type { Caller } from "../../src/identity/caller"
 import { answered, threadOfAncestor } from "../../src/inbound/correlate"
 import type { InboundFilter } from "../../src/inbound/inbound-emails"
 import * as inbound from "../../src/inbound/inbound-emails"
@@ -72,7 +71,7 @@ const ORGANIZATION = { id: idFor("organization_1"), project_id: PROJECT } as Org
 
 const listOrganizations = (filter: { user_id?: string }) => (store: Store) => {
   const environment = { id: idFor("environment_1"), project_id: PROJECT } as AuthEnvironment
-  return organizations.list(store.read, {} as Caller, environment, filter).list(page)
+  return organizations.list(store.read, environment, filter).list(page)
 }
 
 const listUsers = (filter: UserFilter) => (store: Store) => {

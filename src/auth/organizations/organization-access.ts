@@ -8,7 +8,7 @@ import { total } from "../../store/counters"
 import { rowById, rowForUpdate } from "../../store/rows"
 import type { Reader, Tx } from "../../store/store"
 import { type AuthEnvironment, environmentById, isWithin } from "../environments"
-import { type OrganizationRow, organizationsIn } from "../organization-rows"
+import { noOrganization, type OrganizationRow, organizationsIn } from "../organization-rows"
 import type { MembershipRow } from "./join"
 import { memberships, organizations } from "./tables"
 
@@ -23,12 +23,9 @@ export interface ReachedOrganization {
   own: MembershipRow | null
 }
 
-/** Throws 404 `not_found`. */
-export const noOrganization = (): never => fail("not_found", "There is no such organization.")
-
 /**
- * The organization, if the caller reaches it. A user has to be a member. Throws 404 `not_found`, and 403 `forbidden`
- * for a member without the right.
+ * The organization, if the caller reaches it. Throws 404 `not_found` for one of another environment, and 403
+ * `forbidden` for a user without the right there.
  */
 export const findOrganization = async (
   db: Reader,
@@ -60,8 +57,7 @@ async function reached(
   const { end_user } = caller
   if (!end_user) return { environment, organization, own: null }
   const [own] = await db.select().from(memberships).where(memberIs(organization, end_user.id))
-  if (!own) return noOrganization()
-  if (!hasRight(own, right)) refuseRole(right)
+  if (!own || !hasRight(own, right)) return refuseRole(right)
   return { environment, organization, own }
 }
 

@@ -55,7 +55,7 @@ const allRoutes = ({ store, cursors }: AuthParts): AnyRoute[] => [
           : await findOwned(read, caller, query.user_id)
       const environment = member?.environment ?? (await environmentOf(read, call, query))
       const user_id = caller.end_user?.id ?? query.user_id
-      const found = organizations.list(read, caller, environment, { user_id, q: query.q })
+      const found = organizations.list(read, environment, { user_id, q: query.q })
       return listPage(call, cursors, found)
     },
   }),

@@ -16,7 +16,10 @@ import {
   countsOf,
   insertOrganization,
   membersIn,
+  noOrganization,
   type OrganizationRow,
+  ofEnvironment,
+  organizationIn,
   organizationsIn,
   removeSomeMembers,
   searchKeyOf,
@@ -26,7 +29,6 @@ import { joinOrganization } from "./join"
 import {
   findOrganization,
   isDefault,
-  noOrganization,
   organizationForUpdate,
   recordOrganization,
   refuseDefault,
@@ -53,7 +55,6 @@ interface OrganizationFilter {
 /** The organizations of an environment, newest first. */
 export function list(
   db: Reader,
-  caller: Caller,
   environment: AuthEnvironment,
   { user_id, q }: OrganizationFilter,
 ): RowList<OrganizationRecord> {
@@ -74,16 +75,13 @@ export function list(
   return {
     ...rows,
     ...(is_counted && { total: () => total(db, project_id, organizationsIn(id)) }),
-    find: (id) => findOrganization(db, caller, id, "member"),
+    find: (id) => organizationIn(db, environment, id),
     async list(window) {
       const found = await rows.list(window)
       return { ...found, rows: await shownAll(db, environment, found.rows, user_id) }
     },
   }
 }
-
-/** An environment is of one project; by both ids a database might walk the index of the project. */
-const ofEnvironment = ({ id }: AuthEnvironment) => eq(organizations.environment_id, id)
 
 /** The record of the contract, with the role of the user where the caller is one. */
 export async function shown(

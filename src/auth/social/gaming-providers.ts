@@ -43,7 +43,7 @@ export const GamingInput = t.Object({
   ),
   team_id: t.Optional(
     t.String({
-      pattern: "^[A-Z0-9]{10}$",
+      ...{ pattern: "^\\S+$", maxLength: 64 },
       description: "The developer's team, for `game-center`.",
     }),
   ),

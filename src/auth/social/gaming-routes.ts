@@ -18,7 +18,7 @@ const Assertion = t.Object({
   public_key_url: opaque(1024, "The `publicKeyURL` of the signature."),
   signature: opaque(2048, "In base64."),
   salt: opaque(1024, "In base64."),
-  timestamp: t.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
+  timestamp: t.Integer({ description: "In milliseconds." }),
   bundle_id: opaque(255, "The bundle id of the game."),
   display_name,
 })

@@ -271,7 +271,7 @@ describe("who invites", () => {
     ]
     const stranger = await signedUp(service, acme.app)
     expect(refusal(await acme.invite(address(), {}, member))).toEqual([403, "forbidden"])
-    expect(refusal(await acme.invite(address(), {}, stranger))).toEqual([404, "not_found"])
+    expect(refusal(await acme.invite(address(), {}, stranger))).toEqual([403, "forbidden"])
     expect(refusal(await member.get(acme.path))).toEqual([403, "forbidden"])
     const owning = { role: "owner" }
     expect(refusal(await acme.invite(address(), owning, admin))).toEqual([403, "forbidden"])

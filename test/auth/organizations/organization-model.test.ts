@@ -65,12 +65,17 @@ class Model {
     return this.organizations.filter((one) => one.roles.has(id))
   }
 
-  /** 404 for strangers, 403 for members without the right, else 200. */
-  reach(by: ModelUser | null, { is_deleted, roles }: ModelOrganization, rights: string[]): number {
+  /** 404 where nothing is, 403 for users without the right, else 200. */
+  reach(
+    by: ModelUser | null,
+    { is_deleted, roles, environment }: ModelOrganization,
+    rights: string[],
+  ): number {
     if (is_deleted) return 404
     if (!by) return 200
     const role = roles.get(by.id)
-    if (role === undefined) return 404
+    if (by.environment !== environment) return 404
+    if (role === undefined) return 403
     return rights.length === 0 || rights.includes(role) ? 200 : 403
   }
 
@@ -193,10 +198,11 @@ async function perform(
       await caller.remove(member),
       model.remove(by, place, target),
     ],
-    leave: async (): Promise<Acted> => [
-      await user.post(`${one}/leave`),
-      model.takeOut(place, user),
-    ],
+    leave: async (): Promise<Acted> => {
+      const reached = model.reach(user, place, [])
+      const left = await user.post(`${one}/leave`)
+      return [left, reached === 200 ? model.takeOut(place, user) : reached]
+    },
     delete: async (): Promise<Acted> => [await caller.remove(one), model.delete(by, place)],
     show: async (): Promise<Acted> => {
       const shown = await caller.get(one)
@@ -205,10 +211,10 @@ async function perform(
       return [shown, model.reach(by, place, [])]
     },
     switch: async (): Promise<Acted> => {
-      const is_member = place.roles.has(user.id)
+      const reached = model.reach(user, place, [])
       const moved = await user.post(SWITCH, { organization_id: place.id })
-      if (is_member) user.active = place.id
-      return [moved, is_member ? 200 : 403]
+      if (reached === 200) user.active = place.id
+      return [moved, reached]
     },
     refresh: async (): Promise<Acted> => {
       const { refresh_token } = user

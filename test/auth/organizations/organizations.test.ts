@@ -123,7 +123,6 @@ describe("an organization", () => {
     const id = await shop.make()
     const peer = await newApplication(service, shop.project)
     const strangers = [
-      await shop.user(),
       await shop.user({ environment: "test" }),
       peer.server(),
       (await organizationShop(service)).server,
@@ -135,6 +134,9 @@ describe("an organization", () => {
       expect(refusal(await who.patch(one(id), { name: "x" }))).toEqual([404, "not_found"])
       expect(refusal(await who.remove(one(id)))).toEqual([404, "not_found"])
     }
+    const stranger = await shop.user()
+    for (const answer of [await stranger.get(one(id)), await stranger.remove(one(id))])
+      expect(refusal(answer)).toEqual([403, "forbidden"])
     const beside = { "x-application-key": shop.application.keys.test }
     expect(refusal(await shop.server.get(one(id), beside))).toEqual([404, "not_found"])
     for (const unknown of ["x", newId()])
@@ -146,7 +148,7 @@ describe("an organization", () => {
     const ann = await shop.user()
     const ids: string[] = []
     for (const name of ["Alpha", "Beta_1", "Gamma"]) ids.push(await shop.make({ name }))
-    await shop.make({ name: "Beta elsewhere", environment: "test" })
+    const there = await shop.make({ name: "Beta elsewhere", environment: "test" })
     await shop.seat(ids[1] ?? "", ann.id, "admin")
     const mine = (await ann.get(ORGANIZATIONS)).body
     const shown = mine.data.map(({ name, role }: Record<string, string>) => [name, role])
@@ -168,7 +170,7 @@ describe("an organization", () => {
     expect(refusal(unknown)).toEqual([404, "user_not_found"])
     const first = (await shop.server.get(`${ORGANIZATIONS}?per_page=3`)).body
     expect(first.meta).toMatchObject({ total: 4, total_pages: 2, has_more: true })
-    const after = await ann.get(`${ORGANIZATIONS}?after=${ids[0]}`)
+    const after = await ann.get(`${ORGANIZATIONS}?after=${there}`)
     expect(after.status).toBe(422)
   })
 })

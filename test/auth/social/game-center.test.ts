@@ -110,6 +110,7 @@ const VECTORS: [string, () => Vector][] = [
   ["another time", () => ({ sent: { timestamp: millis() + 1000 } })],
   ["too old", () => ({ signed: { timestamp: millis() - 301_000 } })],
   ["too early", () => ({ signed: { timestamp: millis() + 310_000 } })],
+  ["time before all times", () => ({ sent: { timestamp: -1 } })],
   ["time in seconds", () => ({ signed: { timestamp: Math.floor(millis() / 1000) } })],
   ["another salt", () => ({ sent: { salt: "AAAA" } })],
   ["no salt", () => ({ sent: { salt: "" } })],

@@ -66,7 +66,7 @@ describe("gaming platforms of an application", () => {
         expect.stringContaining("client_secret"),
       ])
     }
-    for (const wrong of [{ bundle_ids: [] }, { bundle_ids: ["game"] }, { team_id: "x" }])
+    for (const wrong of [{ bundle_ids: [] }, { bundle_ids: ["game"] }, { team_id: "a b" }])
       expect((await put(project, one("game-center"), { ...CENTER, ...wrong })).status).toBe(422)
     expect(refusal(await put(project, one("steam"), CENTER))).toEqual([404, "not_found"])
     expect(await rows()).toEqual([])
