@@ -81,10 +81,11 @@ export async function switchOrganization(
   const answer = await parts.store.tx(async (tx) => {
     const user = await findForUpdate(tx, project_id, id)
     const owner = sessionOwner(parts, environment)
+    const among = eq(userSessions.id, session_id)
     const exchange =
       token === undefined
         ? await personSessions.exchangeCurrent(tx, owner, session_id)
-        : await personSessions.exchangeRefresh(tx, owner, token, eq(userSessions.id, session_id))
+        : await personSessions.exchangeRefresh(tx, owner, token, { among, at_once: true })
     return renewed(tx, parts, { environment, user }, { exchange, organization_id, ip })
   })
   return answer ?? over()

@@ -79,24 +79,24 @@ type Exchange<Session> =
 
 /**
  * The old token dies with it. A token that was used before ends the whole session, unless it is the
- * same request sent twice: within ten seconds it brings the same new token. The transaction must be
- * committed also where it says `reused`: otherwise the stolen session lives on.
+ * same request sent twice: within ten seconds it brings the same new token, or nothing where it died
+ * `at_once`. The transaction must be committed also where it says `reused`: otherwise the stolen session lives on.
  */
 export async function exchangeRefresh<Sessions extends SessionTable, Tokens extends RefreshTable>(
   tx: Tx,
   owner: SessionOwner<Sessions, Tokens>,
   token: string,
-  among?: SQL,
+  { among, at_once = false }: { among?: SQL; at_once?: boolean } = {},
 ): Promise<Exchange<Sessions["$inferSelect"]>> {
   const { token_hash, session_id } = kitTable<RefreshColumns>(owner.refresh_tokens)
   const own = eq(token_hash, hashOfToken(token))
   const its = tx.select({ session_id }).from(owner.refresh_tokens).where(own)
   const { id } = kitTable<SessionColumns>(owner.sessions)
   const session = await lockSession(tx, owner.sessions, and(among, inArray(id, its)))
-  return session && exchange(tx, owner, session, own)
+  return session && exchange(tx, owner, session, own, at_once)
 }
 
-/** As `exchangeRefresh` for the token of a session that was not used yet, without knowing it. */
+/** As `exchangeRefresh` for the token of a session that was not used yet, without knowing it. It dies at once. */
 export async function exchangeCurrent<Sessions extends SessionTable, Tokens extends RefreshTable>(
   tx: Tx,
   owner: SessionOwner<Sessions, Tokens>,
@@ -104,7 +104,7 @@ export async function exchangeCurrent<Sessions extends SessionTable, Tokens exte
 ): Promise<Exchange<Sessions["$inferSelect"]>> {
   const { session_id, used_at } = kitTable<RefreshColumns>(owner.refresh_tokens)
   const session = await lockSession(tx, owner.sessions, eq(owner.sessions.id, id))
-  return session && exchange(tx, owner, session, and(eq(session_id, id), isNull(used_at)))
+  return session && exchange(tx, owner, session, and(eq(session_id, id), isNull(used_at)), true)
 }
 
 /** Of a locked session: so nobody else exchanges a token of it at the same time. */
@@ -113,6 +113,7 @@ async function exchange<Sessions extends SessionTable, Tokens extends RefreshTab
   owner: SessionOwner<Sessions, Tokens>,
   session: Sessions["$inferSelect"],
   which: SQL | undefined,
+  at_once: boolean,
 ): Promise<Exchange<Sessions["$inferSelect"]>> {
   const tokens = kitTable<RefreshColumns>(owner.refresh_tokens)
   const sessions = kitTable<SessionColumns>(owner.sessions)
@@ -122,13 +123,15 @@ async function exchange<Sessions extends SessionTable, Tokens extends RefreshTab
   const context = `${getTableName(tokens)}:${found.token_hash}:successor`
   if (found.used_at) {
     const elapsed = Math.abs(millis() - millisFrom(found.used_at))
-    if (found.successor && elapsed <= GRACE_MILLISECONDS)
-      return { session, refresh_token: owner.secrets.open(found.successor, context) }
+    if (elapsed <= GRACE_MILLISECONDS)
+      return found.successor === null
+        ? undefined
+        : { session, refresh_token: owner.secrets.open(found.successor, context) }
     await endSessions(tx, owner.sessions, eq(sessions.id, session.id))
     return { reused: session }
   }
   const refresh_token = await issueRefresh(tx, owner, session)
-  const successor = owner.secrets.seal(refresh_token, context)
+  const successor = at_once ? null : owner.secrets.seal(refresh_token, context)
   const itself = eq(tokens.token_hash, found.token_hash)
   await tx.update(tokens).set({ used_at: now(), successor }).where(itself)
   const change = { last_used_at: now(), expires_at: secondsFromNow(owner.refresh_seconds) }

@@ -72,7 +72,7 @@ test("a token works for its owner and its part of the sessions, until its time o
   const among = eq(userSessions.environment_id, session.environment_id)
   await store.tx(async (tx) => {
     expect(await exchangeRefresh(tx, the_console, refresh_token)).toBeUndefined()
-    expect(await exchangeRefresh(tx, owner, foreign.refresh_token, among)).toBeUndefined()
+    expect(await exchangeRefresh(tx, owner, foreign.refresh_token, { among })).toBeUndefined()
     expect(await sessionOf(tx, owner, foreign.refresh_token, among)).toBeUndefined()
     expect(await sessionOf(tx, owner, refresh_token, among)).toEqual(session)
   })
