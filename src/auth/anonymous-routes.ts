@@ -9,7 +9,7 @@ import { authRow, targetFields } from "./auth-rows"
 import { environmentOf } from "./environments"
 import { refuseImpersonated } from "./impersonation"
 import { ownUser } from "./own-user"
-import { SignInAnswer } from "./schemas"
+import { SignInAnswer, signedInAs } from "./schemas"
 import { clientOf } from "./sign-in"
 import { passwordField, wantedEmail } from "./sign-in-fields"
 
@@ -55,7 +55,7 @@ export const anonymousRoutes = (parts: AuthParts): AnyRoute[] => [
       const environment = await environmentOf(parts.store.read, call, call.body)
       const wish = { device_id, metadata, client: clientOf(call) }
       const data = await signInByDevice(parts, environment, wish)
-      return { data, status: "is_new" in data && data.is_new ? 201 : 200 }
+      return signedInAs(data)
     },
   }),
   route({

@@ -15,7 +15,7 @@ import { authRow, targetFields } from "./auth-rows"
 import { availabilityOf, sendCode, verifyCode } from "./code-sign-in"
 import { BY_EMAIL, BY_TEXT, type CodeWay } from "./code-ways"
 import { environmentOf } from "./environments"
-import { OtpSent, SignInAnswer } from "./schemas"
+import { OtpSent, SignInAnswer, signedInAs } from "./schemas"
 import { clientOf } from "./sign-in"
 import { captchaField, claimedEmail, codeField } from "./sign-in-fields"
 
@@ -159,7 +159,7 @@ const verifyRow = (parts: AuthParts, { way, path, required, example, errors }: C
       const typed = { address: addressIn(call.body, way) ?? "", code, purpose }
       const person = { client: clientOf(call), profile: { name, metadata } }
       const data = await verifyCode(parts, way, environment, { ...typed, ...person })
-      return { data, status: "is_new" in data && data.is_new ? 201 : 200 }
+      return signedInAs(data)
     },
   })
 

@@ -134,17 +134,20 @@ export const countForgot = (
     of(BUCKETS.forgot, environment, identifier),
   )
 
-/** Before a code or a link is sent, whatever it is for. Throws 429 `otp_send_rate_limit_exceeded`. */
+/**
+ * Before a code or a link is sent, whatever it is for. Throws 429 `otp_send_rate_limit_exceeded`. Codes of second factors
+ * say their purpose, so that a sign-in need not wait for the mail of the enrolment before it.
+ */
 export const countSend = (
   { throttle }: GuessParts,
   environment: AuthEnvironment,
-  { identifier, ip }: Attempt,
+  { identifier, ip, purpose = "" }: Attempt & { purpose?: string },
 ): Promise<void> =>
   throttle.consume(
     of(BUCKETS.send_network, environment, subscriberOf(ip)),
     of(BUCKETS.send_day, environment, identifier),
     of(BUCKETS.send, environment, identifier),
-    of(BUCKETS.send_pause, environment, identifier),
+    of(BUCKETS.send_pause, environment, identifier + purpose),
   )
 
 /**

@@ -6,7 +6,7 @@ import type { AuthParts } from "./auth-parts"
 import { authRow, targetFields } from "./auth-rows"
 import { environmentOf } from "./environments"
 import { sendMagicLink, verifyMagicLink } from "./magic-links"
-import { SignInAnswer, Success } from "./schemas"
+import { SignInAnswer, Success, signedInAs } from "./schemas"
 import { clientOf } from "./sign-in"
 import { captchaField, redirectField, tokenField, wantedEmail } from "./sign-in-fields"
 
@@ -62,7 +62,7 @@ export const magicLinkRoutes = (parts: AuthParts): AnyRoute[] => [
     handle: async (call) => {
       const environment = await environmentOf(parts.store.read, call, call.body)
       const data = await verifyMagicLink(parts, environment, call.body.token, clientOf(call))
-      return { data, status: "is_new" in data && data.is_new ? 201 : 200 }
+      return signedInAs(data)
     },
   }),
 ]

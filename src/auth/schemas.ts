@@ -102,6 +102,12 @@ export const SignInAnswer = t.Union([AuthResult, FactorAwaited])
 
 export type AuthResultRecord = Static<typeof AuthResult>
 
+/** The answer of a route that signs in; 201 tells of a new user. */
+export const signedInAs = <Answer extends Static<typeof SignInAnswer>>(data: Answer) => ({
+  data,
+  status: "is_new" in data && data.is_new ? 201 : 200,
+})
+
 export const Success = t.Object({ success: t.Literal(true) })
 
 export const SUCCESS = { data: { success: true as const } }

@@ -34,7 +34,7 @@ export async function prepareFactorCode(
 ) {
   const way = WAY_OF[method]
   await way.requireSender(parts, environment, to)
-  await countSend(parts, environment, { identifier: way.keyOf(to), ip })
+  await countSend(parts, environment, { identifier: way.keyOf(to), ip, purpose })
   const code = newCode()
   const message = await way.prepare(parts, environment, { address: to, code, user })
   const place = { purpose, identifier: factorPlace(user, method) }

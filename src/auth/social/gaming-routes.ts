@@ -4,7 +4,7 @@ import { type AnyRoute, route } from "../../http/route"
 import type { AuthParts } from "../auth-parts"
 import { authRow } from "../auth-rows"
 import { environmentOf } from "../environments"
-import { SignInAnswer } from "../schemas"
+import { SignInAnswer, signedInAs } from "../schemas"
 import { clientOf } from "../sign-in"
 import { signInByGameCenter } from "./game-center"
 import { signInByPlayGames } from "./play-games"
@@ -61,7 +61,7 @@ export const gamingRoutes = (parts: AuthParts): AnyRoute[] => [
       const environment = await environmentOf(parts.store.read, call)
       const wish = { display_name, client: { ...clientOf(call), ip: call.ip } }
       const data = await signInByGameCenter(parts, environment, assertion, wish)
-      return { data, status: "is_new" in data && data.is_new ? 201 : 200 }
+      return signedInAs(data)
     },
   }),
   route({
@@ -77,7 +77,7 @@ export const gamingRoutes = (parts: AuthParts): AnyRoute[] => [
       const environment = await environmentOf(parts.store.read, call)
       const wish = { display_name, client: { ...clientOf(call), ip: call.ip } }
       const data = await signInByPlayGames(parts, environment, server_auth_code, wish)
-      return { data, status: "is_new" in data && data.is_new ? 201 : 200 }
+      return signedInAs(data)
     },
   }),
 ]

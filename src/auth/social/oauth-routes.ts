@@ -7,7 +7,7 @@ import { count, maybe, text } from "../../lib/record-fields"
 import type { AuthParts } from "../auth-parts"
 import { authRow, targetFields } from "../auth-rows"
 import { environmentOf } from "../environments"
-import { AuthResult, FactorAwaited, SignInAnswer } from "../schemas"
+import { AuthResult, FactorAwaited, SignInAnswer, signedInAs } from "../schemas"
 import { clientOf } from "../sign-in"
 import { redirectField } from "../sign-in-fields"
 import { arrive, beginFlow, FLOW_SECONDS, randomText } from "./oauth-flows"
@@ -209,7 +209,7 @@ const callbackRoutes = (parts: AuthParts): AnyRoute[] => {
         const environment = await environmentOf(parts.store.read, call, body)
         const shown = { code, state, code_verifier }
         const data = await exchangeCode(parts, environment, params.provider, shown, clientOf(call))
-        return { data, status: "is_new" in data && data.is_new ? 201 : 200 }
+        return signedInAs(data)
       },
     }),
   ]
@@ -235,6 +235,6 @@ const idTokenRoute = (parts: AuthParts) =>
       const environment = await environmentOf(parts.store.read, call, call.body)
       const { provider } = call.params
       const data = await signInByIdToken(parts, environment, provider, call.body, clientOf(call))
-      return { data, status: "is_new" in data && data.is_new ? 201 : 200 }
+      return signedInAs(data)
     },
   })

@@ -162,11 +162,10 @@ describe("a code that a message brings", () => {
     const { challenge_token } = await challenge(person.id)
     const asked = { challenge_token, method: "email" }
     expect(refusal(await mfa("verify", { ...asked, code: "1" }))).toEqual([422, "otp_expired"])
+    const sent = await mfa("challenge/send", asked)
     expect(refusal(await mfa("challenge/send", asked))).toEqual([
       ...[429, "otp_send_rate_limit_exceeded"],
     ])
-    clock.advance({ seconds: 31 })
-    const sent = await mfa("challenge/send", asked)
     expect(sent.body.data).toEqual({
       ...{ sent: true, destination: "a•••@mailbox.test", expires_in: 600, resend_after: 30 },
     })
