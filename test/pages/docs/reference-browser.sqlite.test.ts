@@ -93,7 +93,7 @@ describe.skipIf(without)("in Chromium", () => {
       expect(await page.accessibilityProblems()).toEqual([])
       await page.pressAndLoad("Enter")
       expect(await page.read<string>("location.pathname")).toMatch(/^\/docs\/\w+/)
-      await page.press("/", "z", "z")
+      await page.press("/", "z", "z", "z", "z")
       await page.until(
         "document.querySelector('.found')?.innerText.includes('Nothing was found for')",
       )
