@@ -37,7 +37,7 @@ const MAX_LINES = 400
 const MAX_FUNCTION_LINES = 70
 
 /** Written by `bun run generate`: it grows with the years, and nobody reads it. */
-const GENERATED = ["src/store/migrations.ts", "src/client/operations.ts"]
+const GENERATED = "src/store/migrations.ts"
 
 /** The commands that work on the machine itself; all others are clients of the API. */
 const LOCAL = /^cli\/local\//
@@ -168,7 +168,7 @@ test("the list of channels stands once for the server, and once for the command 
 
 test("no file outgrows a sitting", () => {
   const long = sources.filter(
-    ({ path, text }) => !GENERATED.includes(path) && text.trimEnd().split("\n").length > MAX_LINES,
+    ({ path, text }) => path !== GENERATED && text.trimEnd().split("\n").length > MAX_LINES,
   )
   expect(paths(long)).toEqual([])
 })

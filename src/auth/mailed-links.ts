@@ -65,7 +65,7 @@ export async function prepareLink(
   }
 }
 
-/** Selects the links of these kinds in one environment. */
+/** Selects the links of an environment that have one of the named kinds. */
 export const linksAmong = ({ id, project_id }: AuthEnvironment, ...kinds: LinkKind[]) =>
   and(
     eq(userLinks.project_id, project_id),

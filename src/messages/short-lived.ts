@@ -8,8 +8,8 @@ import { forOpen } from "./suppressed"
 const RETRIED_SECONDS = 600
 
 /**
- * The outcome of a message with a code or a link: retries end soon and are at most so many seconds apart, and where an
- * answer quotes the message, both are masked. Of any other message it is the outcome as it was.
+ * The outcome of a message. Where the message brings a code or a link, retries end soon, they are at most `most_apart`
+ * seconds apart, and an answer that quotes the message has the code and the link masked.
  */
 export function signInOutcome(
   { source }: Message,

@@ -43,6 +43,7 @@ interface Operation {
 export const CLIENT_FILES = [
   "src/client/components.ts",
   "src/client/operations.ts",
+  "src/client/auth-operations.ts",
   "src/client/provider-forms.ts",
   "docs/providers.md",
 ] as const
@@ -50,17 +51,24 @@ export const CLIENT_FILES = [
 /** The text of each of them: one line an operation, one line a component. */
 export function clientSources(document: OpenApi): Record<(typeof CLIENT_FILES)[number], string> {
   const schemas = document.components.schemas as Record<string, Schema>
-  const rows = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).flatMap(([method, operation]) =>
-      rowOf(`${method.toUpperCase()} ${path}`, operation as unknown as Operation, schemas),
-    ),
-  )
-  const operations = `${OPERATIONS_HEAD}${rows.join("")}}\n${SCOPE_LINES}`
-  const names = [...reached(operations, schemas)].sort()
+  const rowsOf = (is_wanted: (path: string) => boolean) =>
+    Object.entries(document.paths)
+      .filter(([path]) => is_wanted(path))
+      .flatMap(([path, methods]) =>
+        Object.entries(methods).flatMap(([method, operation]) =>
+          rowOf(`${method.toUpperCase()} ${path}`, operation as unknown as Operation, schemas),
+        ),
+      )
+      .join("")
+  const auth = `${AUTH_HEAD}${rowsOf((path) => path.startsWith(AUTH))}}\n`
+  const others = rowsOf((path) => !path.startsWith(AUTH))
+  const operations = `${OPERATIONS_HEAD}${others}  ...authOperations,\n}\n${SCOPE_LINES}`
+  const names = [...reached(operations + auth, schemas)].sort()
   const lines = names.map((name) => `  ${name}: ${typeOf(schemas[name] ?? {}, "Components")}\n`)
   return {
     "src/client/components.ts": `${COMPONENTS_HEAD}${lines.join("")}}\n`,
     "src/client/operations.ts": operations,
+    "src/client/auth-operations.ts": auth,
     "src/client/provider-forms.ts": providerForms(),
     "docs/providers.md": providerGuide(readFileSync(join(root, "docs/providers.md"), "utf8")),
   }
@@ -94,7 +102,17 @@ const COMPONENTS_HEAD = `/** Written by \`bun run generate\`: the records of the
 export interface Components {
 `
 
-const OPERATIONS_HEAD = `import type { Components as C } from "./components"
+const AUTH = "/v1/auth/"
+
+const AUTH_HEAD = `import type { Components as C } from "./components"
+import { operation, type PageParams } from "../../src/client/operation"
+
+/** Written by \`bun run generate\`: the operations about end users that give data. */
+export const authOperations = {
+`
+
+const OPERATIONS_HEAD = `import { authOperations } from "./auth-operations"
+import type { Components as C } from "./components"
 import { operation, type PageParams } from "../../src/client/operation"
 
 /** Written by \`bun run generate\`: every operation of the API that gives data. */

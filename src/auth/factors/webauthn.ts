@@ -81,7 +81,7 @@ export const creationOptions = (
     supportedAlgorithmIDs: ALGORITHMS,
   })
 
-/** What a browser needs to sign with a passkey (section 5.5): one of these, or without any whichever it finds. */
+/** What a browser needs to sign with a passkey (section 5.5). Where `among` is empty, the person chooses one. */
 export const requestOptions = (party: RelyingParty, among: KnownPasskey[]) =>
   webauthn().generateAuthenticationOptions({
     rpID: party.id,

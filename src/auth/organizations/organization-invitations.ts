@@ -26,7 +26,6 @@ import {
   isDefault,
   organizationForUpdate,
   recordOrganization,
-  refuseRole,
   requireWritable,
 } from "./organization-access"
 import { memberships, organizationInvitations } from "./tables"
@@ -70,10 +69,10 @@ export async function invite(
   { email, role = "member", redirect_url }: Static<typeof NewOrgInvitation>,
 ) {
   const { store, mail } = parts
-  const place = await findOrganization(store.read, caller, organization_id, "admin")
+  const right = role === "owner" ? "owner" : "admin"
+  const place = await findOrganization(store.read, caller, organization_id, right)
   const { environment, organization, own } = place
   await requireWritable(store.read, caller, place)
-  if (role === "owner" && own && own.role !== "owner") refuseRole("owner")
   const invitee = await byEmail(store.read, environment, email)
   await requireUninvited(store.read, organization, email, invitee)
   requireEmailDomain(environment, email)
@@ -92,7 +91,7 @@ export async function invite(
     variables: { organization: isDefault(place) ? null : organization.name, inviter },
   })
   return answerOnce(store, claim, async (tx) => {
-    await organizationForUpdate(tx, caller, organization_id, "admin")
+    await organizationForUpdate(tx, caller, organization_id, right)
     const known = await byEmail(tx, environment, email)
     await requireUninvited(tx, organization, email, known)
     await requireFew(tx, organization)
