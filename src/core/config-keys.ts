@@ -1,4 +1,5 @@
 import { nearest } from "../lib/text"
+import { aiKeys } from "./config-ai"
 import { authKeys } from "./config-auth"
 import {
   awsRegion,
@@ -25,7 +26,7 @@ import {
   webUrl,
   whole,
 } from "./config-kinds"
-import { reputationKeys, smtpKeys } from "./config-mail"
+import { relayKeys, reputationKeys, smtpKeys } from "./config-mail"
 import { PLAN_NAMES, type PlanLimit, planLimits, routeLimits } from "./config-plans"
 import { pushKeys } from "./config-push"
 import { smsKeys } from "./config-sms"
@@ -181,22 +182,7 @@ export const keys = {
     "How long the audit log is kept. Without it, the audit log is kept for ever.",
   ),
 
-  "providers.smtp.host": optional(
-    hostName,
-    "Host name of the mail relay. Required when delivery.provider is smtp.",
-  ),
-  "providers.smtp.port": key(whole(1, 65_535), 587, "Port of the mail relay."),
-  "providers.smtp.username": optional(
-    text,
-    "User name at the mail relay. Without it, mail is sent without a login.",
-  ),
-  "providers.smtp.password": optional(text, "Password at the mail relay.", true),
-  "providers.smtp.tls": key(
-    oneOf("starttls", "implicit", "none"),
-    "starttls",
-    "TLS to the mail relay: starttls requires STARTTLS, implicit begins with TLS, none sends without TLS.",
-  ),
-
+  ...relayKeys,
   "providers.allow_private": key(
     networks,
     [],
@@ -230,6 +216,7 @@ export const keys = {
   ),
   ...smsKeys,
   ...pushKeys,
+  ...aiKeys,
   ...authKeys,
 
   sign_up: key(

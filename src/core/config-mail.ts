@@ -6,10 +6,31 @@ import {
   key,
   listen,
   networks,
+  oneOf,
   optional,
   percent,
+  text,
   whole,
 } from "./config-kinds"
+
+/** The relay that delivers mail where `delivery.provider` is smtp. */
+export const relayKeys = {
+  "providers.smtp.host": optional(
+    hostName,
+    "Host name of the mail relay. Required when delivery.provider is smtp.",
+  ),
+  "providers.smtp.port": key(whole(1, 65_535), 587, "Port of the mail relay."),
+  "providers.smtp.username": optional(
+    text,
+    "User name at the mail relay. Without it, mail is sent without a login.",
+  ),
+  "providers.smtp.password": optional(text, "Password at the mail relay.", true),
+  "providers.smtp.tls": key(
+    oneOf("starttls", "implicit", "none"),
+    "starttls",
+    "TLS to the mail relay: starttls requires STARTTLS, implicit begins with TLS, none sends without TLS.",
+  ),
+}
 
 /** The settings of the mail servers, and of their certificate. */
 export const smtpKeys = {

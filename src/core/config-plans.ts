@@ -16,6 +16,11 @@ export const LIMIT_NAMES = [
   "mau",
   "organizations",
   "stored_mb",
+  "ai_suggest_subjects_per_month",
+  "ai_draft_template_per_month",
+  "ai_rewrite_template_per_month",
+  "ai_generate_workflow_per_month",
+  "ai_analyze_broadcast_per_month",
 ] as const
 export type LimitName = (typeof LIMIT_NAMES)[number]
 

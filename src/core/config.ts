@@ -311,7 +311,8 @@ function homeOfUser(): string {
 function flatten(table: object, prefix: string, source: string): Input[] {
   return Object.entries(table).flatMap(([part, raw]: [string, unknown]) => {
     const name = prefix + part
-    const nested = typeof raw === "object" && raw !== null && !Array.isArray(raw)
+    const nested =
+      typeof raw === "object" && raw !== null && !Array.isArray(raw) && !isKeyName(name)
     return nested ? flatten(raw, `${name}.`, source) : [{ name, raw, source }]
   })
 }

@@ -99,6 +99,46 @@ export async function request(options: NetRequest): Promise<NetAnswer> {
   }
 }
 
+export interface NetStream {
+  status: number
+  headers: Headers
+  /** As it comes. A reader that is slow makes the sender wait. Throws NetError when the connection fails. */
+  body: AsyncGenerator<Uint8Array, void>
+}
+
+type StreamRequest = AddressPolicy & Pick<NetRequest, "url" | "method" | "headers" | "body">
+
+/**
+ * As `request`, but the answer is read piece by piece, for as long as `signal` allows: when it aborts, the
+ * connection ends. Leaving the loop over the body ends it, too. Throws NetError; `timeout` after an abort.
+ */
+export async function openStream(options: StreamRequest, signal: AbortSignal): Promise<NetStream> {
+  const place = destinationOf(options.url)
+  const stop = new AbortController()
+  const ending = AbortSignal.any([signal, stop.signal])
+  const told = (error: unknown) =>
+    explained(error, place.url, signal.aborted ? "the request was ended" : undefined)
+  const whole: NetRequest = { ...options, timeout_ms: 0, capture_bytes: 0 }
+  try {
+    const address = await addressFor(place, options, ending)
+    const response = await fetch(pinned(place, address), init(place, whole, ending))
+    const body = pieces(response, told, () => stop.abort())
+    return { status: response.status, headers: response.headers, body }
+  } catch (error) {
+    throw told(error)
+  }
+}
+
+async function* pieces(response: Response, told: (error: unknown) => Error, end: () => void) {
+  try {
+    for await (const chunk of response.body ?? []) yield chunk
+  } catch (error) {
+    throw told(error)
+  } finally {
+    end()
+  }
+}
+
 const MOST_RETRY_AFTER_SECONDS = 86_400
 
 /** `Retry-After` (RFC 9110 10.2.3), seconds or a date, at most a day; null for anything else. */

@@ -43,6 +43,8 @@ import { refusing, warningOfNearMisses } from "./unknown-fields"
 import { readBody, readSearch } from "./validate"
 
 const TIME_LIMIT_MILLISECONDS = 30_000
+/** The refusal of a request that took too long must still get through. */
+const SPARE_SECONDS = 5
 const OWN_REQUEST_ID = /^[A-Za-z0-9_-]{8,64}$/
 
 export interface RequestHandlerOptions extends CredentialVerifiers {
@@ -168,7 +170,10 @@ class RequestHandler {
   async #respond(state: State, server: Upgrader | null): Promise<Response> {
     const { route, request, id, ip } = state
     try {
-      const answer = await withDeadline(this.#time_limit_ms, (signal) => this.#run(state, signal))
+      const { time_limit_ms = this.#time_limit_ms } = route
+      if (route.time_limit_ms)
+        server?.timeout(request, Math.ceil(time_limit_ms / 1000) + SPARE_SECONDS)
+      const answer = await withDeadline(time_limit_ms, (signal) => this.#run(state, signal))
       if (answer instanceof Upgrade) return this.#switch(state, answer, server)
       const area = isResendClient(request) ? resendArea(pathOf(request)) : undefined
       const beside = { warnings: state.warnings.list, area }

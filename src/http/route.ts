@@ -89,6 +89,8 @@ interface Route<
    * not described.
    */
   own_page?: true
+  /** How long an answer may take, where 30 s are too short. */
+  time_limit_ms?: number
   /** Bytes of body; without it the default of 1 MiB. */
   limit?: number
   /** Keys of all objects in the body together; without it 10,000. */

@@ -73,6 +73,8 @@ export class Upgrade {
 /** The server, as far as an upgrade needs it. */
 export interface Upgrader {
   requestIP(request: Request): { address: string; port: number } | null
+  /** How long the connection may be silent, in place of the listener's own time. */
+  timeout(request: Request, seconds: number): void
   upgrade(request: Request, options: { data: Socket; headers: Record<string, string> }): boolean
 }
 

@@ -1,4 +1,5 @@
 // Written by `bun run generate`: the first table of every file of tables.
+import { aiQuotas } from "../ai/tables"
 import { auditLog } from "../audit-log/tables"
 import { userFactors } from "../auth/factors/tables"
 import { organizations } from "../auth/organizations/tables"
@@ -33,6 +34,7 @@ import { messageTracking } from "../tracking/tables"
 import { webhooks } from "../webhooks/tables"
 
 export const firstTables = [
+  aiQuotas,
   auditLog,
   userFactors,
   organizations,

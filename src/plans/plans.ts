@@ -26,6 +26,11 @@ const TABLE: Record<LimitName, (number | null)[]> = {
   mau: [1000, 10_000, 50_000, 500_000, NONE],
   organizations: [1, 1, NONE, NONE, NONE], // one: the Default
   stored_mb: [500, 5000, 50_000, 500_000, NONE], // of each project
+  ai_suggest_subjects_per_month: [0, 200, 1000, 5000, NONE],
+  ai_draft_template_per_month: [0, 25, 150, 750, NONE],
+  ai_rewrite_template_per_month: [0, 50, 300, 1500, NONE],
+  ai_generate_workflow_per_month: [0, 5, 25, 100, NONE],
+  ai_analyze_broadcast_per_month: [0, 4, 30, 150, NONE],
 }
 
 /** The limit of a month, by what it counts. */
