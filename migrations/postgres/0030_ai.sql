@@ -32,4 +32,6 @@ CREATE TABLE "ai_spending" (
 	CONSTRAINT "ai_spending_project_id_period_action_pk" PRIMARY KEY("project_id","period","action")
 );
 --> statement-breakpoint
-CREATE INDEX "ai_calls_by_lease" ON "ai_calls" USING btree ("lease_until");
+CREATE INDEX "ai_calls_by_lease" ON "ai_calls" USING btree ("lease_until");--> statement-breakpoint
+CREATE INDEX "ai_quotas_by_period" ON "ai_quotas" USING btree ("period");--> statement-breakpoint
+CREATE INDEX "ai_spending_by_period" ON "ai_spending" USING btree ("period");

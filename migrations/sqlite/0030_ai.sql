@@ -23,6 +23,7 @@ CREATE TABLE `ai_quotas` (
 	PRIMARY KEY(`account_id`, `period`, `action`)
 );
 --> statement-breakpoint
+CREATE INDEX `ai_quotas_by_period` ON `ai_quotas` (`period`);--> statement-breakpoint
 CREATE TABLE `ai_spending` (
 	`project_id` blob NOT NULL,
 	`period` text NOT NULL,
@@ -32,3 +33,5 @@ CREATE TABLE `ai_spending` (
 	`held_micro` integer NOT NULL,
 	PRIMARY KEY(`project_id`, `period`, `action`)
 );
+--> statement-breakpoint
+CREATE INDEX `ai_spending_by_period` ON `ai_spending` (`period`);

@@ -12,7 +12,10 @@ export const aiQuotas = table(
     action: text<AiAction>().notNull(),
     used: int().notNull(),
   },
-  (row) => [primaryKey({ columns: [row.account_id, row.period, row.action] })],
+  (row) => [
+    primaryKey({ columns: [row.account_id, row.period, row.action] }),
+    index("ai_quotas_by_period").on(row.period),
+  ],
 )
 life(aiQuotas, { owner: "account", ends: "after 3 years" })
 
@@ -30,7 +33,10 @@ export const aiSpending = table(
     /** The largest possible costs of open calls. */
     held_micro: int().notNull(),
   },
-  (row) => [primaryKey({ columns: [row.project_id, row.period, row.action] })],
+  (row) => [
+    primaryKey({ columns: [row.project_id, row.period, row.action] }),
+    index("ai_spending_by_period").on(row.period),
+  ],
 )
 life(aiSpending, { owner: "project", ends: "after 3 years" })
 

@@ -1,4 +1,5 @@
 import { asc, eq, gt } from "drizzle-orm"
+import { purgeAiMonths } from "../ai/ai-retention"
 import { purgeAuditLog } from "../audit-log/audit-log"
 import { purgeSignIns } from "../auth/ended-rows"
 import type { Blobs } from "../core/blobs"
@@ -115,6 +116,7 @@ async function purgeLongLived(store: Store, settings: Settings, all: All) {
       purgeInboxDays,
       purgePushDays,
     ],
+    ...purgeAiMonths,
   ])
     await all(() => purge(store))
   await purgeUsage(store)

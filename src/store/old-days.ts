@@ -11,9 +11,22 @@ const KEPT_SECONDS = 3 * 366 * 86_400
 const AT_ONCE = 200
 
 /** What removes up to 200 counts of days long past from a table with a column `day`, and returns how many went. */
-export function dayPurge<Table extends SQLiteTable & { day: SQLiteColumn }>(
+export const dayPurge = <Table extends SQLiteTable & { day: SQLiteColumn }>(
   table: Table,
   key: (keyof Table["$inferSelect"] & string)[],
+) => purgeBefore(table, table.day, key, "YYYY-MM-DD".length)
+
+/** The same of months, in a column `period`. */
+export const monthPurge = <Table extends SQLiteTable & { period: SQLiteColumn }>(
+  table: Table,
+  key: (keyof Table["$inferSelect"] & string)[],
+) => purgeBefore(table, table.period, key, "YYYY-MM".length)
+
+function purgeBefore<Table extends SQLiteTable>(
+  table: Table,
+  time: SQLiteColumn,
+  key: (keyof Table["$inferSelect"] & string)[],
+  characters: number,
 ): (store: Store) => Promise<number> {
   const removeRows = remover(table, key, { quiet: true })
   const columns = Object.fromEntries(key.map((name) => [name, table[name as keyof Table]]))
@@ -21,8 +34,8 @@ export function dayPurge<Table extends SQLiteTable & { day: SQLiteColumn }>(
     const rows = store.read
       .select(columns as Record<string, SQLiteColumn>)
       .from(table as SQLiteTable)
-    const old = rows.where(lt(table.day, dayOf(secondsFromNow(-KEPT_SECONDS))))
-    const some = await old.orderBy(table.day).limit(AT_ONCE)
+    const old = rows.where(lt(time, dayOf(secondsFromNow(-KEPT_SECONDS)).slice(0, characters)))
+    const some = await old.orderBy(time).limit(AT_ONCE)
     if (some.length > 0) await store.tx((tx) => removeRows(tx, some as never))
     return some.length
   }

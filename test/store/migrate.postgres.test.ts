@@ -60,6 +60,7 @@ test("ids are UUIDs, and keys sort by byte, whatever the locale of the database 
     type === "uuid" ? [] : `${name}: ${collation}`,
   )
   expect(others.sort()).toEqual([
+    "ai_instance_spending.period: C",
     "audit_log.target_id: of the database",
     "auth_environments.passkey_rp_id: C",
     "devices.app_id: of the database",
