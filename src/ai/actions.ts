@@ -1,4 +1,7 @@
+import type { AiTier } from "../core/config-ai"
 import type { LimitName } from "../core/config-plans"
+
+export { AI_TIERS, type AiTier } from "../core/config-ai"
 
 /** What the model is asked to do. Each action has a monthly quota of its own. */
 export const AI_ACTIONS = [
@@ -9,10 +12,6 @@ export const AI_ACTIONS = [
   "analyze_broadcast",
 ] as const
 export type AiAction = (typeof AI_ACTIONS)[number]
-
-/** How strong a model an action needs. The operator names a model for each. */
-export const AI_TIERS = ["fast", "standard", "deep"] as const
-export type AiTier = (typeof AI_TIERS)[number]
 
 export const TIER_OF: Record<AiAction, AiTier> = {
   suggest_subjects: "fast",

@@ -1,5 +1,9 @@
 import { key, oneOf, optional, type SettingKind, text, webUrl, whole } from "./config-kinds"
 
+/** How strong a model an action needs. The operator names a model for each. */
+export const AI_TIERS = ["fast", "standard", "deep"] as const
+export type AiTier = (typeof AI_TIERS)[number]
+
 /** US dollars for a million tokens. */
 export interface TokenPrice {
   input: number

@@ -1,4 +1,5 @@
 import type { Actor } from "../audit-log/tables"
+import type { AiTier } from "../core/config-ai"
 import type { ChosenPreferences, FrequencyCap, QuietHours } from "../lib/preferences"
 import {
   backupCodeColumns,
@@ -110,10 +111,21 @@ export interface ProjectSettings {
   frequency_cap: FrequencyCap | null
   /** A verified end user becomes the subscriber whose external id is the id of the user. */
   auto_link_users: boolean
+  /** What the project may use of AI authoring. */
+  ai: AiSettings
   /** What holds for subscribers without a choice. Its routes show `quiet_hours` as a part of it. */
   default_preferences: ChosenPreferences | null
   /** What goes wrong in the embedded mailbox on purpose. It has routes of its own. */
   mailbox_chaos: MailboxChaos | null
+}
+
+export interface AiSettings {
+  enabled: boolean
+  /** What the project may spend on models in a month; null is as much as the server allows. */
+  budget_usd: number | null
+  /** The roles of people that may use it. A key needs none. */
+  allowed_roles: ProjectRole[]
+  blocked_tiers: AiTier[]
 }
 
 /** For how many days rows are kept. */

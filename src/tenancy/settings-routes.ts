@@ -1,4 +1,5 @@
 import { type TSchema, Type as t } from "@sinclair/typebox"
+import { ai, requireAiOverrides } from "../ai/ai-settings"
 import type { Problems } from "../core/errors"
 import { readDomain } from "../domains/names"
 import { readAddress } from "../emails/fields"
@@ -241,6 +242,7 @@ const SETTING_ROWS: SettingRows = {
     false,
     "Whether a verified end user becomes a subscriber whose `external_id` is the id of the user.",
   ),
+  ai,
 }
 
 /** Reads origins in the form in which browsers send them (RFC 6454, section 6.2), each once. */
@@ -326,9 +328,10 @@ export const settingsRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     example: { default_from: { email: "hello@example.com", name: "Acme" }, sandbox: false },
     readRaw: readPatch,
     response: Settings,
-    errors: ["invalid_email", ["plan_upgrade_required", 402]],
+    errors: ["invalid_email", "plan_upgrade_required", ["plan_upgrade_required", 402]],
     handle: async ({ caller, body }) => {
       requireTrackingDomain(caller, body)
+      if (body.ai) requireAiOverrides(caller)
       return { data: toResponse(await store.tx((tx) => patch(tx, caller, body))) }
     },
   }),

@@ -20,7 +20,7 @@ export type PatchOf<Name extends keyof ProjectSettings> = Name extends (typeof G
   : ProjectSettings[Name]
 
 /** Settings that are objects of settings. A change keeps those of their fields that it does not name. */
-const GROUPS = ["branding", "retention", "quiet_hours", "frequency_cap"] as const
+const GROUPS = ["branding", "retention", "quiet_hours", "frequency_cap", "ai"] as const
 
 /** JSON merge patch (RFC 7396): what is absent stays, null is the default again. */
 export async function patch(
@@ -45,7 +45,7 @@ export async function patch(
 
 function groupsOf(
   stored: Partial<ProjectSettings>,
-  { branding, retention, quiet_hours, frequency_cap }: ProjectSettingsChange,
+  { branding, retention, quiet_hours, frequency_cap, ai }: ProjectSettingsChange,
 ): Partial<ProjectSettings> {
   return {
     ...(branding && {
@@ -58,6 +58,7 @@ function groupsOf(
     ...(frequency_cap && {
       frequency_cap: changedFrequencyCap(stored.frequency_cap, frequency_cap),
     }),
+    ...(ai && { ai: { ...PROJECT_DEFAULTS.ai, ...stored.ai, ...ai } }),
   }
 }
 

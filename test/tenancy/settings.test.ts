@@ -33,6 +33,12 @@ const DEFAULTS = {
   quiet_hours: null,
   frequency_cap: null,
   auto_link_users: false,
+  ai: {
+    enabled: true,
+    budget_usd: null,
+    allowed_roles: ["admin", "developer"],
+    blocked_tiers: [],
+  },
 }
 const path = "/v1/settings"
 
@@ -50,6 +56,24 @@ test("begin with the defaults, and are merged: absent stays, null is the default
   expect((await patch(project, { sandbox: true })).body.data).toEqual(changed.body.data)
   const reset = await patch(project, { default_from: null, sandbox: null })
   expect(reset.body.data).toEqual(DEFAULTS)
+})
+
+test("say what a project may use of AI, from the plan pro on", async () => {
+  const project = await service.project({ plan: "pro" })
+  const ai = { enabled: false, budget_usd: 2.5, allowed_roles: ["admin"], blocked_tiers: ["deep"] }
+  for (const [name, value] of Object.entries(ai)) {
+    expect((await patch(project, { ai: { [name]: value } })).status).toBe(200)
+  }
+  expect((await project.get(path)).body.data.ai).toEqual(ai)
+  const reset = { enabled: null, budget_usd: null, allowed_roles: null, blocked_tiers: null }
+  expect((await patch(project, { ai: reset })).body.data).toEqual(DEFAULTS)
+
+  const small = await service.project({ plan: "starter" })
+  const refused = await patch(small, { ai: { enabled: false } })
+  expect(refusal(refused)).toEqual([403, "plan_upgrade_required"])
+  const details = { feature: "ai", plan: "starter", required_plan: "pro" }
+  expect(refused.body.error.details).toEqual(details)
+  expect((await patch(small, { ai: null })).body.data).toEqual(DEFAULTS)
 })
 
 test("say which addresses take mail, and whether answers come back to an address of the email", async () => {
@@ -159,7 +183,11 @@ test("take a sender in every form", async () => {
 
 test.each<[string, object, string]>([
   ["one that is not there", { colour: "red" }, "colour"],
-  ["one that comes later", { ai: null }, "ai"],
+  ["a budget below 0", { ai: { budget_usd: -1 } }, "ai.budget_usd"],
+  ["no role for AI", { ai: { allowed_roles: [] } }, "ai.allowed_roles"],
+  ["a viewer with AI", { ai: { allowed_roles: ["viewer"] } }, "ai.allowed_roles"],
+  ["an unknown tier", { ai: { blocked_tiers: ["huge"] } }, "ai.blocked_tiers"],
+  ["an unknown part of AI", { ai: { model: "x" } }, "ai.model"],
   ["one with routes of its own", { default_preferences: null }, "default_preferences"],
   ["a language by name", { locale: "de_AT" }, "locale"],
   ["an offset for a time zone", { timezone: "+02:00" }, "timezone"],
