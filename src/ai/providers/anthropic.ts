@@ -1,0 +1,74 @@
+import { type ModelAdapter, tokens } from "./adapter"
+
+/** The Messages API. */
+export const anthropic: ModelAdapter = {
+  default_base_url: "https://api.anthropic.com",
+
+  request({ base_url, api_key, model }, { system, user, schema, max_output_tokens }, without) {
+    const format = { type: "json_schema", schema: schema.schema }
+    return {
+      url: `${base_url}/v1/messages`,
+      headers: { "anthropic-version": "2023-06-01", ...(api_key && { "x-api-key": api_key }) },
+      body: {
+        model,
+        max_tokens: max_output_tokens,
+        system,
+        messages: [{ role: "user", content: user }],
+        stream: true,
+        ...(!without.schema && { output_config: { format } }),
+      },
+    }
+  },
+
+  part(data) {
+    const { type, message, delta, usage, error } = data as MessageEvent
+    if (type === "ping") return undefined
+    if (type === "error") return { failed: STATUSES.get(error?.type) ?? 500 }
+    if (type === "message_stop") return { is_last: true }
+    // The output that is counted at the start is not that of the end.
+    if (type === "message_start") return { input_tokens: inputOf(message?.usage) }
+    const { text, stop_reason } = delta ?? {}
+    return {
+      text: typeof text === "string" ? text : undefined,
+      end: typeof stop_reason === "string" ? (ENDS.get(stop_reason) ?? stop_reason) : undefined,
+      input_tokens: inputOf(usage),
+      output_tokens: tokens(usage?.output_tokens),
+    }
+  },
+}
+
+const ENDS = new Map([
+  ["end_turn", "stop"],
+  ["stop_sequence", "stop"],
+  ["max_tokens", "length"],
+])
+
+const STATUSES = new Map<unknown, number>([
+  ["invalid_request_error", 400],
+  ["authentication_error", 401],
+  ["permission_error", 403],
+  ["rate_limit_error", 429],
+  ["overloaded_error", 529],
+])
+
+/** What a cache took or gave is input, too. */
+function inputOf(usage: Counted | undefined): number | undefined {
+  const { input_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage ?? {}
+  const cached = [cache_creation_input_tokens, cache_read_input_tokens].map((n) => tokens(n) ?? 0)
+  const plain = tokens(input_tokens)
+  return plain === undefined ? undefined : cached.reduce((sum, n) => sum + n, plain)
+}
+
+type Counted = Record<
+  "input_tokens" | "output_tokens" | "cache_creation_input_tokens" | "cache_read_input_tokens",
+  unknown
+>
+
+/** As documented. What comes may differ. */
+interface MessageEvent {
+  type?: unknown
+  message?: { usage?: Counted }
+  delta?: { text?: unknown; stop_reason?: unknown }
+  usage?: Counted
+  error?: { type?: unknown }
+}

@@ -1,0 +1,141 @@
+import { expect, test } from "bun:test"
+import type { Prompt } from "../../src/ai/ai-task"
+import { callModel, type Gateway, patience } from "../../src/ai/gateway"
+import { anthropicGateway } from "../fakes/anthropic-gateway"
+import { GATEWAY_KEY, type ModelScript } from "../fakes/model-gateway"
+import { openaiGateway } from "../fakes/openai-gateway"
+
+const prompt: Prompt = {
+  version: "test-1",
+  system: "You write.",
+  user: "A brief.",
+  schema: { name: "draft", schema: { type: "object" } },
+  max_output_tokens: 100,
+}
+
+const kinds = { openai: openaiGateway, anthropic: anthropicGateway }
+const each = ["openai", "anthropic"] as const
+
+const gatewayAt = (kind: Gateway["kind"], base_url: string): Gateway => ({
+  kind,
+  base_url,
+  api_key: GATEWAY_KEY,
+  model: "model-fast",
+  tier: "fast",
+})
+
+/** What comes of one call, with the scripts of its attempts in turn. */
+async function asked(kind: Gateway["kind"], ...scripts: ModelScript[]) {
+  await using fake = await kinds[kind]((_, nth) => scripts[nth - 1] ?? { status: 500 })
+  const pieces = callModel(gatewayAt(kind, fake.url), prompt, {
+    signal: new AbortController().signal,
+  })
+  const texts: string[] = []
+  const { calls, problems, counted } = fake
+  try {
+    let next = await pieces.next()
+    for (; !next.done; next = await pieces.next()) texts.push(next.value)
+    return { texts, usage: next.value, calls, problems, counted }
+  } catch (error) {
+    return { texts, error, calls, problems, counted }
+  }
+}
+
+test.each(each)("%s: the text comes in pieces, and the usage is the gateway's", async (kind) => {
+  const usage = { input_tokens: 12, output_tokens: 34 }
+  const found = await asked(kind, { pieces: ['{"a":', "1}"], usage })
+  expect(found).toMatchObject({ texts: ['{"a":', "1}"], usage, problems: [], counted: usage })
+  expect(found.calls).toHaveLength(1)
+})
+
+const broken = (reason: string) => ({ code: "provider_error", status: 502, details: { reason } })
+const unavailable = { code: "service_unavailable", status: 503 }
+const said: ModelScript = { pieces: ["{}"] }
+const refused = (status: number, raw = "{}"): ModelScript => ({ status, raw })
+const throttled = (retry_after: number) => ({
+  code: "bedrock_throttled",
+  status: 503,
+  details: { retry_after },
+})
+
+/** What the attempts get, how many there are, and the error, or none. */
+const failures: [what: string, scripts: ModelScript[], attempts: number, error: object | null][] = [
+  ["a throttled call is not repeated", [refused(429)], 1, throttled(10)],
+  [
+    "a gateway says how long",
+    [{ ...refused(529), headers: { "retry-after": "7" } }],
+    1,
+    throttled(7),
+  ],
+  ["a refused key is not tried again", [refused(401)], 1, unavailable],
+  ["a forbidden call is not tried again", [refused(403)], 1, unavailable],
+  ["another refusal is final", [refused(404)], 1, broken("status_404")],
+  [
+    "a redirect is not followed",
+    [{ ...refused(307), headers: { location: "/" } }],
+    1,
+    broken("status_307"),
+  ],
+  ["a failure is repeated", [refused(500), said], 2, null],
+  ["a failure is repeated once", [refused(500), refused(502), said], 2, broken("status_502")],
+  ["a refused schema is left out", [refused(400, "no json_schema here"), said], 2, null],
+  ["a stream that is cut before its first token is repeated", [{ after: "cut" }, said], 2, null],
+  ["a stream that is cut later is not", [{ pieces: ["{"], after: "cut" }, said], 1, broken("cut")],
+  ["a stream without an end is cut", [{ raw: "" }, { raw: ": nothing\n\n" }], 2, broken("cut")],
+  [
+    "garbage is no answer",
+    [{ raw: "data: {nonsense\n\n" }, { raw: "data: []\n\n" }],
+    2,
+    broken("cut"),
+  ],
+  ["what stops for another reason is broken", [{ ...said, end: "refusal" }], 1, broken("refusal")],
+  [
+    "what is too long is broken",
+    [{ pieces: Array(300).fill("x".repeat(1000)) }],
+    1,
+    broken("too_large"),
+  ],
+  [
+    "an endless text is too long",
+    [{ pieces: ["x".repeat(1000)], after: "endless" }],
+    1,
+    broken("too_large"),
+  ],
+  [
+    "ten megabytes in one line are too long",
+    [{ raw: `data: ${"x".repeat(1e7)}` }],
+    1,
+    broken("too_large"),
+  ],
+]
+
+test.each(each.flatMap((kind) => failures.map((row) => [kind, ...row] as const)))(
+  "%s: %s",
+  async (kind, _what, scripts, attempts, error) => {
+    const found = await asked(kind, ...scripts)
+    expect(found.problems).toEqual([])
+    expect(found.calls).toHaveLength(attempts)
+    if (error) expect(found.error).toMatchObject(error)
+    else expect(found).toMatchObject({ texts: ["{}"], usage: found.counted })
+  },
+)
+
+test.each(each)("%s: silence is repeated once, and is a timeout", async (kind) => {
+  const usual = patience.first_byte_ms
+  patience.first_byte_ms = 300
+  const found = await asked(kind, { after: "silence" }, { after: "silence" })
+  patience.first_byte_ms = usual
+  expect(found.calls).toHaveLength(2)
+  expect(found.error).toMatchObject({ code: "timeout", status: 504 })
+})
+
+test("a gateway that nobody runs is unavailable", async () => {
+  const { url } = await openaiGateway(() => said).then(async (fake) => {
+    await fake[Symbol.asyncDispose]()
+    return fake
+  })
+  const pieces = callModel(gatewayAt("openai", url), prompt, {
+    signal: new AbortController().signal,
+  })
+  expect(pieces.next()).rejects.toMatchObject(unavailable)
+})

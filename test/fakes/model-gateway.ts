@@ -1,0 +1,173 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import type { AddressInfo } from "node:net"
+import Ajv from "ajv"
+import type { Settings } from "../../src/core/config"
+
+/** What a model says to a call, and how. */
+export interface ModelScript {
+  /** Its text, as it comes. */
+  pieces?: string[]
+  /** Null: the gateway does not say. Default: four letters a token. */
+  usage?: { input_tokens: number; output_tokens: number } | null
+  /** In the gateway's own words. */
+  end?: string
+  /** After each piece. */
+  pause_ms?: number
+  /** What comes after the pieces in place of the end. `endless` repeats the last piece. */
+  after?: "cut" | "silence" | "endless"
+  /** An answer that is no stream. */
+  status?: number
+  headers?: Record<string, string>
+  /** In place of an error of the gateway, or of a stream. */
+  raw?: string
+}
+
+export interface ModelGatewayCall {
+  method: string
+  path: string
+  headers: Record<string, string>
+  body: Record<string, unknown>
+  /** All that the model reads. */
+  prompt: string
+}
+
+/** What is particular to gateways of one kind. */
+export interface ModelDialect {
+  kind: "openai" | "anthropic"
+  base_path: string
+  /** The JSON Schema of a call that it does not refuse. */
+  call: object
+  promptOf(body: Record<string, unknown>): string
+  begin(usage: { input_tokens: number } | null): string
+  piece(text: string): string
+  end(
+    reason: string | undefined,
+    usage: { input_tokens: number; output_tokens: number } | null,
+  ): string
+  refusal(status: number, message: string): object
+}
+
+export const GATEWAY_KEY = "key-of-the-gateway"
+
+const ajv = new Ajv({ strict: false })
+
+/** For schemas: an object with these members and no others. */
+export const shape = (properties: Record<string, object>, optional: string[] = []) => ({
+  type: "object",
+  properties,
+  required: Object.keys(properties).filter((name) => !optional.includes(name)),
+  additionalProperties: false,
+})
+export const text = { type: "string", minLength: 1 }
+export const count = { type: "integer", minimum: 1 }
+export const just = (value: unknown) => ({ const: value })
+
+/** The schema of a request with these headers, among others. */
+export const requestShape = (path: string, headers: Record<string, string>, body: object) => ({
+  type: "object",
+  properties: {
+    method: just("POST"),
+    path: just(path),
+    headers: {
+      type: "object",
+      properties: Object.fromEntries(Object.entries(headers).map(([n, value]) => [n, just(value)])),
+      required: Object.keys(headers),
+    },
+    body,
+  },
+})
+
+/**
+ * A gateway on loopback that verifies what it is asked, and says what the script of the call says. It keeps
+ * the calls, and what it was wrong with them, and counts the tokens of the answers that it gave to their end.
+ */
+export async function modelGateway(
+  dialect: ModelDialect,
+  script: (call: ModelGatewayCall, nth: number) => ModelScript | Promise<ModelScript>,
+  port = 0,
+) {
+  const fits = ajv.compile(dialect.call)
+  const calls: ModelGatewayCall[] = []
+  const problems: string[] = []
+  const counted = { input_tokens: 0, output_tokens: 0 }
+  const open = new Set<ServerResponse>()
+
+  async function answer(request: IncomingMessage, response: ServerResponse) {
+    open.add(response)
+    response.on("close", () => open.delete(response))
+    const call = await callOf(request, dialect)
+    const nth = calls.push(call)
+    const wrong = fits(call) ? undefined : ajv.errorsText(fits.errors)
+    if (wrong) problems.push(wrong)
+    const said: ModelScript = wrong ? { status: 400, raw: wrong } : await script(call, nth)
+    const { pieces = [], status = 200, raw } = said
+    const type = status === 200 ? "text/event-stream" : "application/json"
+    response.writeHead(status, { "content-type": type, ...said.headers })
+    if (raw !== undefined) return response.end(raw)
+    if (status !== 200) return response.end(JSON.stringify(dialect.refusal(status, "no")))
+    const usage = said.usage === undefined ? usageOf(call.prompt, pieces) : said.usage
+    response.flushHeaders()
+    // A gateway that is silent says nothing at all.
+    if (said.after !== "silence" || pieces.length > 0) response.write(dialect.begin(usage))
+    for (const piece of pieces) {
+      response.write(dialect.piece(piece))
+      if (said.pause_ms) await Bun.sleep(said.pause_ms)
+    }
+    if (said.after === "cut") return response.socket?.end() // what was said arrives
+    if (said.after === "endless") return pour(response, dialect.piece(pieces.at(-1) ?? ""))
+    if (said.after === "silence") return undefined
+    counted.input_tokens += usage?.input_tokens ?? 0
+    counted.output_tokens += usage?.output_tokens ?? 0
+    return response.end(dialect.end(said.end, usage))
+  }
+
+  const server = createServer((request, response) => void answer(request, response))
+  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${dialect.base_path}`
+  const settings: Partial<Settings> = {
+    "ai.gateway.kind": dialect.kind,
+    "ai.gateway.base_url": url,
+    "ai.gateway.api_key": GATEWAY_KEY,
+    "ai.gateway.models.fast": "model-fast",
+    "ai.gateway.models.standard": "model-standard",
+    "ai.gateway.models.deep": "model-deep",
+  }
+  return {
+    url,
+    /** For a server that asks this gateway. */
+    settings,
+    calls,
+    problems,
+    /** Of all answers that came to their end. */
+    counted,
+    /** Answers that are on their way. */
+    open,
+    async [Symbol.asyncDispose]() {
+      for (const response of open) response.destroy()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+async function callOf(request: IncomingMessage, dialect: ModelDialect): Promise<ModelGatewayCall> {
+  let text = ""
+  for await (const piece of request) text += piece
+  const body = JSON.parse(text) as Record<string, unknown>
+  const { method = "", url: path = "" } = request
+  const headers = request.headers as Record<string, string>
+  return { method, path, headers, body, prompt: dialect.promptOf(body) }
+}
+
+function usageOf(prompt: string, pieces: string[]) {
+  const tokens = (text: string) => Math.ceil(text.length / 4)
+  return { input_tokens: tokens(prompt), output_tokens: tokens(pieces.join("")) }
+}
+
+/** Waits for its reader, so that it holds no more than what is on its way. */
+function pour(response: ServerResponse, piece: string) {
+  const more = () => {
+    while (!response.destroyed && response.write(piece));
+  }
+  response.on("drain", more)
+  more()
+}
