@@ -148,8 +148,8 @@ wanted_packages() {
   [ -n "$(find /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" ] || has initdb || echo postgresql
   { has smtp-sink && has smtp-source; } || echo postfix
   has dkimverify || echo python3-dkim
-  /usr/bin/python3 -c 'import authheaders, cryptography, dbusmock, jwt, nacl, spf, websockets' >/dev/null 2>&1 ||
-    echo python3-authheaders python3-cryptography python3-dbusmock python3-jwt python3-nacl python3-spf python3-websockets libnotify4
+  /usr/bin/python3 -c 'import authheaders, cryptography, dbusmock, jsonschema, jwt, nacl, spf, websockets' >/dev/null 2>&1 ||
+    echo python3-authheaders python3-cryptography python3-dbusmock python3-jsonschema python3-jwt python3-nacl python3-spf python3-websockets libnotify4
   { has knotd && has knotc; } || echo knot
   { has bearerbox && has smsbox; } || echo kannel
   [ -x /usr/lib/kannel/test/fakesmsc ] || echo kannel-extras

@@ -49,7 +49,8 @@ export function channelTexts(
   })
 }
 
-const flattened = (texts: object): [string, string][] =>
+/** The texts of an object, however deep, each with its path in it. */
+export const flattened = (texts: object): [string, string][] =>
   Object.entries(texts).flatMap(([part, value]): [string, string][] => {
     if (typeof value === "string") return [[part, value]]
     if (typeof value !== "object" || value === null) return []

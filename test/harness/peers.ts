@@ -79,6 +79,7 @@ const modules = {
   dbusmock: "python3-dbusmock",
   jwt: "python3-jwt",
   cryptography: "python3-cryptography",
+  jsonschema: "python3-jsonschema",
 } as const
 
 /** Debian's own Python: the packages belong to no other. */

@@ -98,6 +98,8 @@ export const sizes = {
   /** Push messages through connections that end, and those that nobody answers for ten seconds. */
   pushes: full ? 5_000 : 300,
   stalled_pushes: full ? 50 : 0,
+  /** Workflows with a mistake or two that two other judges of JSON Schema judge, too. */
+  workflows: full ? 2_000 : 400,
   /** Made-up texts whose segments are compared with the count of another library. */
   texts: full ? 5_000 : 1_000,
   /** Texts that are sent while their provider does everything wrong. */

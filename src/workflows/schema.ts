@@ -1,0 +1,242 @@
+import {
+  type Static,
+  type TObject,
+  type TProperties,
+  type TSchema,
+  Type as t,
+} from "@sinclair/typebox"
+import { Problems } from "../core/errors"
+import { nameText, ONE_LINE, orNull } from "../http/field-schemas"
+import { check, isObject } from "../http/validate"
+import { NO_NUL } from "../inbox/note-fields"
+import { PRIORITY_WORDS } from "../inbox/tables"
+import { parseRule, type Rule } from "../lib/filter-rule"
+import { word } from "../lib/record-fields"
+import { NO_PATH_NAME } from "../lib/reserved-names"
+import { CATEGORY_SLUG } from "../lib/text"
+import { SOURCE_BYTES } from "../templates/limits"
+
+/* The strict schema of workflows (contract 44, section 2), whoever writes them: people or a model. */
+
+const MOST_STEPS = 50
+const MOST_TAGS = 10
+const MOST_AMOUNT = 10_000
+const MOST_THROTTLED = 1000
+const MOST_DIGEST_ITEMS = 1000
+
+/** Both have no other fields than these. */
+const strict = <Properties extends TProperties>(properties: Properties) =>
+  t.Object(properties, { additionalProperties: false })
+const { Optional: optional } = t
+/** Fields of any name. */
+const fieldsOf = <Value>(additionalProperties: TSchema | true, more: object = {}) =>
+  t.Unsafe<Record<string, Value>>(t.Object({}, { additionalProperties, ...more }))
+
+const DEFINITION = "x-definition"
+/** What may hold others of its kind: the published schema refers to a definition, and functions below check it. */
+const rule = t.Unsafe<Rule>(fieldsOf(true, { [DEFINITION]: "rule" }))
+const payload = fieldsOf(true, { [DEFINITION]: "payload" })
+
+const scalar = t.Union([t.String(), t.Number(), t.Boolean(), t.Null()])
+const dottedPath = t.String({ pattern: "^[^.]+(\\.[^.]+)*$", maxLength: 256 })
+const comparison = (words: string[], value: TSchema) =>
+  strict({ field: dottedPath, op: word(words), value })
+
+/** As `parseRule` reads rules. That also counts levels and comparisons. */
+const RuleForm = t.Union([
+  strict({ all: t.Array(rule, { minItems: 1 }) }),
+  strict({ any: t.Array(rule, { minItems: 1 }) }),
+  strict({ not: rule }),
+  comparison(["eq", "ne", "contains"], scalar),
+  comparison(["gt", "gte", "lt", "lte"], t.Union([t.String(), t.Number()])),
+  comparison(["in", "nin"], t.Array(scalar, { minItems: 1, maxItems: 100 })),
+  comparison(["starts_with"], t.String()),
+  comparison(["exists"], optional(t.Boolean())),
+])
+
+/** The few keywords of JSON Schema that count in the schema of a trigger. */
+const keywords = {
+  properties: optional(fieldsOf(payload, { maxProperties: 100 })),
+  required: optional(t.Array(t.String(), { maxItems: 100 })),
+  enum: optional(t.Array(scalar, { minItems: 1, maxItems: 100 })),
+  items: optional(payload),
+  format: optional(nameText(64)),
+}
+const types = word(["object", "array", "string", "number", "integer", "boolean", "null"])
+const PayloadForm = strict({ type: optional(types), ...keywords })
+
+const source = t.String({ minLength: 1, maxLength: SOURCE_BYTES, pattern: NO_NUL })
+const stepKey = t.String({ pattern: CATEGORY_SLUG })
+const category = optional(t.String({ pattern: CATEGORY_SLUG }))
+const group_by = optional(dottedPath)
+const fromTemplate = { template_id: optional(nameText(100)) }
+
+const duration = strict({
+  amount: t.Integer({ minimum: 1, maximum: MOST_AMOUNT }),
+  unit: word(["minutes", "hours", "days"]),
+})
+export type Duration = Static<typeof duration>
+
+const days = t.Array(word(["mon", "tue", "wed", "thu", "fri", "sat", "sun"]), {
+  minItems: 1,
+  maxItems: 7,
+})
+const localTime = strict({
+  at: t.String({ pattern: "^([01]\\d|2[0-3]):[0-5]\\d$" }),
+  days: optional(days),
+})
+
+/** `readAddress` reads the text or the mailbox. */
+const mailbox = strict({ email: t.String(), name: optional(orNull(t.String())) })
+const from = optional(t.Union([t.String({ maxLength: 998 }), mailbox]))
+
+const digestOver = <Window extends TSchema>(window: Window) => {
+  const max_items = t.Integer({ minimum: 1, maximum: MOST_DIGEST_ITEMS, default: 100 })
+  return strict({ window, group_by, max_items: optional(max_items) })
+}
+
+/** The forms of `config` for each type of step. */
+const CONFIGS = {
+  email: [
+    strict({ ...fromTemplate, from }),
+    strict({ subject: source, html: optional(source), text: optional(source), from }),
+  ],
+  push: [
+    strict(fromTemplate),
+    strict({
+      ...{ title: source, body: source, image_url: optional(source), url: optional(source) },
+      data: optional(fieldsOf<string>(t.String({ pattern: NO_NUL }))),
+    }),
+  ],
+  sms: [strict(fromTemplate), strict({ body: source })],
+  in_app: [
+    strict(fromTemplate),
+    strict({
+      ...{ title: source, body: optional(source), action_url: optional(source) },
+      ...{ action_label: optional(source), category, priority: optional(word(PRIORITY_WORDS)) },
+    }),
+  ],
+  delay: [duration, strict({ until: source }), localTime],
+  branch: [
+    strict({
+      step_key: stepKey,
+      condition: word(["delivered", "read", "clicked", "failed", "replied"]),
+      within: optional(duration),
+    }),
+    strict({ rule }),
+  ],
+  digest: [digestOver(duration), digestOver(localTime)],
+  throttle: [
+    strict({
+      limit: t.Integer({ minimum: 1, maximum: MOST_THROTTLED }),
+      window: duration,
+      group_by,
+    }),
+  ],
+  event: [strict({ name: nameText(100), data: fieldsOf<unknown>(true) })],
+  stop: [strict({})],
+} satisfies Record<string, TObject[]>
+
+type StepType = keyof typeof CONFIGS
+const STEP_TYPES = Object.keys(CONFIGS) as StepType[]
+
+const stepOf = <Type extends TSchema, Config extends TSchema>(type: Type, config: Config) =>
+  strict({
+    step_key: stepKey,
+    name: nameText(100),
+    ...{ type, config },
+    position: t.Integer({ minimum: 0 }),
+    parent_step_key: optional(orNull(stepKey)),
+    branch_path: optional(word(["yes", "no"])),
+    conditions: optional(rule),
+    on_error: optional(word(["stop", "continue"])),
+  })
+const Step = t.Union(STEP_TYPES.map((type) => stepOf(t.Literal(type), t.Union(CONFIGS[type]))))
+/** What every step says. Of a union of types, the problems would tell nothing. */
+const AnyStep = stepOf(word(STEP_TYPES), fieldsOf<unknown>(true))
+
+export type WorkflowStep = Static<typeof AnyStep>
+
+const fields = {
+  key: t.String({ pattern: "^[a-z0-9][a-z0-9-]{0,63}$", not: NO_PATH_NAME }),
+  name: nameText(100),
+  description: optional(t.String({ maxLength: 500, pattern: ONE_LINE })),
+  is_critical: optional(t.Boolean({ default: false })),
+  category,
+  tags: optional(t.Array(nameText(100), { maxItems: MOST_TAGS })),
+  trigger_schema: optional(strict({ type: t.Literal("object"), ...keywords })),
+}
+const someSteps = <Step extends TSchema>(step: Step) =>
+  t.Array(step, { minItems: 1, maxItems: MOST_STEPS })
+const Whole = strict({ ...fields, steps: someSteps(AnyStep) })
+const steps = optional(t.Array(AnyStep, { maxItems: MOST_STEPS }))
+const Draft = strict({ ...fields, key: optional(fields.key), steps })
+
+export type WorkflowInput = Static<typeof Whole>
+
+/** JSON Schema alone: references in the place of what is recursive, and a list of words as `enum`. */
+const published = (schema: TSchema): Record<string, unknown> =>
+  JSON.parse(JSON.stringify(schema), (_, value) => {
+    if (!isObject(value)) return value
+    if (value[DEFINITION]) return { $ref: `#/$defs/${value[DEFINITION]}` }
+    const words = ((value.anyOf ?? []) as TSchema[]).map((one) => one.const)
+    return words[0] === undefined ? value : { type: "string", enum: words }
+  })
+
+/** For models, and for other judges of JSON Schema. `check-workflow.ts` has what it cannot say. */
+export const workflowSchema = {
+  ...published(strict({ ...fields, steps: someSteps(Step) })),
+  $defs: { rule: published(RuleForm), payload: published(PayloadForm) },
+}
+
+/** Adds what is wrong with the form of a workflow. A draft may be without a key and without steps. */
+export function checkForm(workflow: unknown, is_draft: boolean, problems: Problems): void {
+  check(is_draft ? Draft : Whole, workflow, problems)
+  if (!isObject(workflow)) return
+  const { trigger_schema, steps } = workflow
+  checkPayload(trigger_schema, "trigger_schema", problems)
+  if (!Array.isArray(steps)) return
+  for (const [at, step] of steps.slice(0, MOST_STEPS).entries()) {
+    if (isObject(step)) checkStep(step, `steps.${at}`, problems)
+  }
+}
+
+function checkStep(
+  { type, config, conditions }: Record<string, unknown>,
+  path: string,
+  problems: Problems,
+) {
+  checkRule(conditions, `${path}.conditions`, problems)
+  const forms = STEP_TYPES.includes(type as StepType) ? CONFIGS[type as StepType] : []
+  if (!isObject(config) || forms.length === 0) return
+  checkNearest(forms, config, `${path}.config`, problems)
+  if (type === "branch") checkRule(config.rule, `${path}.config.rule`, problems)
+}
+
+/** Of a value that has none of the forms, the form with the fewest problems was meant. */
+function checkNearest(forms: TSchema[], value: unknown, path: string, problems: Problems): void {
+  const found = forms.map((form) => {
+    const own = new Problems(`${path}.`)
+    check(form, value, own)
+    return own.list
+  })
+  const [nearest = []] = found.sort((one, other) => one.length - other.length)
+  for (const { path, code, message } of nearest) problems.add(path, code, message)
+}
+
+function checkRule(given: unknown, path: string, problems: Problems): void {
+  const read = given === undefined ? undefined : parseRule(given)
+  if (!read || !("problem" in read)) return
+  problems.add([path, read.problem.path].filter(Boolean).join("."), "invalid", read.problem.message)
+}
+
+/** The schemas within a schema, however deep. */
+function checkPayload(schema: unknown, path: string, problems: Problems): void {
+  if (!isObject(schema)) return
+  const properties = isObject(schema.properties) ? Object.entries(schema.properties) : []
+  const inner = properties.map(([name, value]) => [`properties.${name}`, value] as const)
+  for (const [at, value] of [...inner, ["items", schema.items] as const]) {
+    if (isObject(value)) checkNearest([PayloadForm], value, `${path}.${at}`, problems)
+    checkPayload(value, `${path}.${at}`, problems)
+  }
+}
