@@ -48,7 +48,7 @@ export function streamedFile(
     cancel: async () => void (await pieces.return(undefined)),
   })
   const private_file = { "cache-control": "private, no-store", "x-content-type-options": "nosniff" }
-  return new Response(stream, { headers: { ...headers, ...private_file } })
+  return new Response(stream, { headers: { ...private_file, ...headers } })
 }
 
 const encoder = new TextEncoder()

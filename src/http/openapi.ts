@@ -338,6 +338,7 @@ const ABOUT: Record<string, string> = {
 const TAGS: Record<string, string> = {
   accounts: "Accounts with their plans, members and limits.",
   admin: "Work of the operator of this instance.",
+  ai: "Texts, workflows and advice that a language model writes.",
   "api-keys": "API keys of a project, with their scopes and allowlists.",
   auth: "Applications of a project and their end users: sign-in, sessions, administration.",
   "audit-log": "The changes in an account and their authors.",

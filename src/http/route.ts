@@ -56,6 +56,7 @@ interface Route<
   Meta = TObject,
   Whole = TSchema,
   Produces = string,
+  Also = readonly string[],
 > {
   method: Method
   /** Parameters of the path and query that are credentials: logs and errors never show them. */
@@ -156,11 +157,11 @@ interface Route<
   envelope?: Whole
   /** The content type of an answer without an envelope. */
   produces?: Produces
-  /** Content types of answers in the form of another service, beside the usual one. */
-  also_produces?: readonly string[]
+  /** Content types of answers beside the usual one: in the form of another service, or as a stream. */
+  also_produces?: Also
   handle: (
     call: Call<BodyOf<Body, Read>, ValueOf<Query>, PathParams<Path & string, Choices>>,
-  ) => Eventually<AnswerOf<Query, Data, Top, Meta, Whole, Produces>>
+  ) => Eventually<AnswerOf<Query, Data, Top, Meta, Whole, Produces> | BesideIt<Also>>
 }
 
 type Eventually<Value> = Value | Promise<Value>
@@ -188,6 +189,9 @@ type AnswerOf<Query, Data, Top, Meta, Whole, Produces> = [Whole] extends [never]
       ? Enveloped<DataOf<Query, Data>> & Beside<"top", Top> & Beside<"meta", Meta>
       : Bare<ValueOf<Data>> | Response
   : Split<ValueOf<Whole>>
+
+/** What stands in place of the usual answer is a finished one. */
+type BesideIt<Also> = [Also] extends [never] ? never : Response
 
 type Beside<Name extends string, Schema> = [Schema] extends [never]
   ? object
@@ -228,8 +232,9 @@ export const route = <
   Meta extends TObject = never,
   Whole extends TSchema = never,
   Produces extends string = never,
+  Also extends readonly string[] = never,
 >(
-  row: Route<Path, Choices, Body, Read, Query, Data, Top, Meta, Whole, Produces>,
+  row: Route<Path, Choices, Body, Read, Query, Data, Top, Meta, Whole, Produces, Also>,
 ): AnyRoute => row as unknown as AnyRoute
 
 /** What most rows of a project have in common: keys and people call them. */

@@ -4,6 +4,8 @@ const full = process.env.BELFRY_TEST_FULL === "1"
 export const sizes = {
   /** Commands of the reference that are run: those written by hand, or all. */
   reference_commands: full ? 1_000 : 70,
+  /** Answers of a model that are made up: cut, empty, garbage, endless, silent. */
+  model_answers: full ? 500 : 60,
   /** Requests that fast-check invents against the email routes. */
   fuzz: full ? 5_000 : 1_000,
   /** Letters that are composed, signed and verified by others. */

@@ -1,0 +1,127 @@
+import { Type as t } from "@sinclair/typebox"
+import { localeText, oneOf, optionalText, orNull } from "../http/field-schemas"
+import { AUDIENCE_CHANNELS } from "../lib/preferences"
+import { anything, count, flag, id, maybe, rarely, text, time, word } from "../lib/record-fields"
+import { AI_ACTIONS, AI_TIERS } from "./actions"
+
+const channel = oneOf(...AUDIENCE_CHANNELS)
+const project_id = t.String({ description: "The project of the caller." })
+const said = (maxLength: number) => t.String({ minLength: 1, maxLength, pattern: "\\S" })
+
+const style = {
+  tone: t.Optional(oneOf("neutral", "friendly", "formal", "urgent")),
+  locale: t.Optional(localeText()),
+  variables: t.Optional(t.Array(t.String({ minLength: 1, maxLength: 100 }), { maxItems: 200 })),
+}
+
+export const Suggesting = t.Object({ channel, project_id, template_body: said(262_144) })
+
+export const Drafting = t.Object({ channel, project_id, brief: said(4000), ...style })
+
+const BLOCK_TYPES = ["heading", "paragraph", "button", "list", "html"] as const
+
+export const Rewriting = t.Object({
+  ...{ channel, project_id, instruction: said(1000), ...style },
+  block: t.Object({
+    id: optionalText({ maxLength: 100 }),
+    type: oneOf(...BLOCK_TYPES),
+    content: said(262_144),
+  }),
+  max_length: t.Optional(t.Integer({ minimum: 1, maximum: 262_144 })),
+})
+
+export const Generating = t.Object({ project_id, description: said(4000) })
+
+export const Analyzing = t.Object({
+  project_id,
+  draft: t.Object({
+    channel,
+    subject: t.Optional(orNull(t.String({ maxLength: 998 }))),
+    body: t.String(),
+    topic_key: t.Optional(orNull(t.String({ maxLength: 64 }))),
+    audience_size_estimate: t.Optional(orNull(t.Integer({ minimum: 0, maximum: 1e9 }))),
+  }),
+})
+
+const metadata = t.Object(
+  {
+    action: word(AI_ACTIONS),
+    source: word(["model", "rules"]),
+    degraded: flag(false, "True where no model answered, so that the answer is by rules alone."),
+    model: maybe(text("llama3.3")),
+    tier: word(AI_TIERS),
+    prompt_version: text("1"),
+    ...{ input_tokens: count(812), output_tokens: count(240), latency_ms: count(2140) },
+    cost_usd: t.Number({ examples: [0.0061] }),
+    quota: t.Object({ used: count(3), limit: count(25, "-1 is unlimited."), resets_at: time() }),
+  },
+  { title: "AiMetadata" },
+)
+
+const variables = t.Object(
+  {
+    detected: t.Array(text("subscriber.first_name")),
+    corrected: t.Array(t.Object({ from: text("subscriber.firstname"), to: text("first_name") })),
+    unknown: t.Array(text("coupon")),
+  },
+  { title: "AiVariables" },
+)
+
+const suggestion = t.Object({
+  rank: t.Integer({ minimum: 1, maximum: 5, examples: [1] }),
+  subject: text("Your order is on its way"),
+  predicted_open_rate: t.Number({ minimum: 0, maximum: 1, examples: [0.41] }),
+  rationale: text("It says what the mail is about."),
+  length: count(24, "Characters of the subject."),
+  warnings: t.Array(text("It has a word that spam filters look for.")),
+})
+
+export const Suggestions = t.Object(
+  { suggestions: t.Array(suggestion), metadata },
+  { title: "AiSuggestions" },
+)
+
+const template = t.Object({
+  ...{ name: text("order-shipped"), channel: word(AUDIENCE_CHANNELS) },
+  ...{ subject: maybe(text("Your order is on its way")), html: maybe(text("<p>Hello.</p>")) },
+  ...{ text: maybe(text("Hello.")), title: rarely(text("On its way")) },
+  body: rarely(text("Your order is on its way.")),
+  variables: t.Array(t.Unknown(), { examples: [[]] }),
+})
+
+export const Drafted = t.Object({ template, variables, metadata }, { title: "AiTemplate" })
+
+const block = t.Object({
+  ...{ id: rarely(text("intro")), type: word(BLOCK_TYPES), content: text("It is on its way.") },
+})
+
+export const Rewritten = t.Object({ block, variables, metadata }, { title: "AiBlock" })
+
+const workflow = anything({ key: "welcome", name: "Welcome", steps: [] }, "The body of a workflow.")
+
+export const Generated = t.Object({ workflow, variables, metadata }, { title: "AiWorkflow" })
+
+const finding = {
+  severity: word(["high", "medium", "low"]),
+  ...{ title: text("The domain is not verified"), detail: text("Its mail is refused.") },
+}
+
+const conflict = t.Object({
+  ...{ broadcast_id: maybe(id()), name: text("June news"), sent_at: time() },
+  ...{ overlap_percent: t.Number({ examples: [80] }), detail: text("It was 5 hours ago.") },
+})
+
+const advisory = t.Object(
+  {
+    summary: text("The domain is not verified."),
+    recommended_action: word(["send", "send_with_caution", "delay", "revise_before_send"]),
+    deliverability_risks: t.Array(t.Object({ ...finding, fix: text("Verify the domain.") })),
+    frequency_conflicts: t.Array(conflict),
+    audience_warnings: t.Array(t.Object({ ...finding, affected: count(120) })),
+    send_time_suggestions: t.Array(t.Object({ suggested_at: time(), reason: text("An hour.") })),
+    content_notes: t.Array(t.Object(finding)),
+  },
+  { title: "Advisory" },
+)
+
+export const Analysis = t.Object({ advisory, metadata }, { title: "AiAnalysis" })

@@ -1,0 +1,123 @@
+import { ApiError } from "../core/errors"
+import { deadline } from "../core/net"
+import { sleep } from "../core/time"
+import { streamedFile } from "../http/download"
+import { asApiError, unavailable } from "../http/envelope"
+import type { Call } from "../http/route"
+import type { ServerHealth } from "../http/server-health"
+import type { AiTask } from "./ai-task"
+import { type AiFrame, type EngineParts, LEFT, PARSE_FAILED, runTask } from "./run-task"
+
+/** Tests shorten them. The whole is below the time limit of the routes, so that an analysis can still complete. */
+export const times = { whole_ms: 115_000, drain_ms: 15_000, ping_ms: 15_000 }
+
+export interface AnswerParts extends EngineParts {
+  health: Pick<ServerHealth, "onDrain">
+}
+
+type AiCall = Pick<Call, "caller" | "request" | "request_id">
+
+/** The result as one JSON answer. Throws as `runTask` does. */
+export async function answerOnce<Data>(
+  parts: AnswerParts,
+  call: AiCall,
+  task: AiTask,
+): Promise<{ data: Data }> {
+  const data = {}
+  for await (const frame of limited(parts, call, task)) {
+    if (frame.event === "variables_validated") Object.assign(data, { variables: frame.data })
+    if (frame.event === "complete") Object.assign(data, frame.data)
+  }
+  return { data: data as Data }
+}
+
+const STREAM = "text/event-stream"
+
+/**
+ * The result as events where the client asks for them, else as one JSON answer. What fails before the first
+ * event is an error with its status, and no stream begins.
+ */
+export async function answer<Data>(
+  parts: AnswerParts,
+  call: AiCall,
+  task: AiTask,
+): Promise<{ data: Data } | Response> {
+  const { headers, signal } = call.request
+  if (!headers.get("accept")?.includes(STREAM)) return await answerOnce<Data>(parts, call, task)
+  const frames = limited(parts, call, task)
+  const events = eventsOf(await frames.next(), frames, call)
+  return streamedFile(events, signal, { "content-type": STREAM, "cache-control": "no-store" })
+}
+
+/** Runs the task until its time is over, the server stops, or the client leaves. */
+async function* limited(
+  { health, ...parts }: AnswerParts,
+  { caller, request }: AiCall,
+  task: AiTask,
+): AsyncGenerator<AiFrame, void> {
+  const stop = new AbortController()
+  const end = (reason: ApiError) => () => stop.abort(reason)
+  const drops = [deadline(times.whole_ms, end(new ApiError("timeout", LATE)))]
+  const onDrain = () =>
+    drops.push(deadline(times.drain_ms, end(unavailable(DRAINING, "draining", 1))))
+  drops.push(health.onDrain(onDrain))
+  const drop = () => {
+    for (const each of drops) each()
+  }
+  // A stream that nobody reads any more may never come to the end of this function.
+  stop.signal.addEventListener("abort", drop)
+  request.signal.addEventListener("abort", end(LEFT))
+  if (request.signal.aborted) stop.abort(LEFT)
+  try {
+    yield* runTask(parts, { caller, signal: stop.signal }, task)
+  } finally {
+    drop()
+  }
+}
+
+const LATE = "The AI call took too long."
+const DRAINING = "This server is shutting down. Send the request again in a second."
+
+/**
+ * The frames as text, one of complete, parse_failed and error, then done. A comment every 15 s keeps what is
+ * between here and the client from taking the connection for dead.
+ */
+async function* eventsOf(
+  first: IteratorResult<AiFrame, void>,
+  frames: AsyncGenerator<AiFrame, void>,
+  { request_id }: AiCall,
+): AsyncGenerator<string, undefined> {
+  const over = new AbortController()
+  const tick = () => sleep(times.ping_ms, over.signal).then(() => "ping" as const)
+  try {
+    for (let [ping, next] = [tick(), Promise.resolve(first)]; ; ) {
+      const come = await Promise.race([ping, next])
+      if (come === "ping") {
+        ping = tick()
+        yield ": ping\n\n"
+      } else if (come.done) break
+      else {
+        yield eventText(come.value.event, come.value.data)
+        next = frames.next()
+      }
+    }
+  } catch (thrown) {
+    yield failed(asApiError(thrown, request_id, "POST"))
+  } finally {
+    over.abort()
+    await frames.return()
+  }
+  yield eventText("done", {})
+  return undefined
+}
+
+function failed({ code, message, details }: ApiError): string {
+  const { reason, raw_excerpt } = details as Record<string, unknown>
+  return reason === PARSE_FAILED
+    ? eventText(PARSE_FAILED, { raw_excerpt, retryable: true })
+    : eventText("error", { code, message, details })
+}
+
+/** JSON escapes the line breaks of its texts, and this form has no others (RFC 8259, 7). */
+const eventText = (event: string, data: object) =>
+  `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`

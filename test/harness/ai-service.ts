@@ -1,0 +1,123 @@
+import { Type as t } from "@sinclair/typebox"
+import { Elysia } from "elysia"
+import type { AiAction } from "../../src/ai/actions"
+import type { AiTask } from "../../src/ai/ai-task"
+import { answer, times } from "../../src/ai/answer"
+import { aiCalls, aiQuotas, aiSpending } from "../../src/ai/tables"
+import { fail } from "../../src/core/errors"
+import { listen } from "../../src/http/listener"
+import { mountRoutes } from "../../src/http/request-handler"
+import { projectRow, route } from "../../src/http/route"
+import { type ServiceOptions, type TestProject, testService } from "./service"
+
+/** Of a stream, in its order. */
+export interface ReadFrame {
+  event: string
+  data: ReturnType<typeof JSON.parse>
+}
+
+/** What a call asks of the stand-in for a task. */
+export interface TrialCall {
+  action?: AiAction
+  tries?: number
+  /** The result by rules alone. */
+  rules?: Record<string, unknown>
+}
+
+/**
+ * A server with one more route, `POST /v1/ai/trial`, whose result is the JSON of the model. It rejects `{rejected}`,
+ * and breaks at `{bug}`.
+ */
+export async function aiService(chosen: Partial<typeof times> = {}, options: ServiceOptions = {}) {
+  const service = await testService(options)
+  const usual = { ...times }
+  Object.assign(times, chosen)
+  const { parts } = service
+  const row = route({
+    ...projectRow("POST", "/v1/ai/trial", "ai:use"),
+    summary: "Try the engine",
+    body: t.Unsafe<TrialCall>(t.Object({}, { additionalProperties: true })),
+    response: t.Unknown(),
+    also_produces: ["text/event-stream"],
+    time_limit_ms: 120_000,
+    handle: (call) => answer(parts, call, trialTask(call.body)),
+  })
+  const app = new Elysia()
+  mountRoutes(app, [row], service.parts)
+  const listener = listen(app as never, { host: "127.0.0.1", port: 0, idle_seconds: 10 })
+  const { store } = service
+  return {
+    ...service,
+    port: listener.port,
+    /** An answer as it comes. */
+    open: (
+      { key }: TestProject,
+      call: TrialCall,
+      accept = "text/event-stream",
+      signal?: AbortSignal,
+    ) =>
+      fetch(`${listener.url}/v1/ai/trial`, {
+        method: "POST",
+        headers: { "x-api-key": key, "content-type": "application/json", accept },
+        body: JSON.stringify(call),
+        ...(signal && { signal }),
+      }),
+    /** What calls left behind: the quota that is used, the money, and what open calls hold. */
+    async left() {
+      const [quotas, spent, open] = await Promise.all([
+        store.read.select().from(aiQuotas),
+        store.read.select().from(aiSpending),
+        store.read.select().from(aiCalls),
+      ])
+      const total = (list: number[]) => list.reduce((sum, one) => sum + one, 0)
+      return {
+        used: total(quotas.map(({ used }) => used)),
+        spent_micro: total(spent.map(({ spent_micro }) => spent_micro)),
+        held_micro: total(spent.map(({ held_micro }) => held_micro)),
+        open: open.length,
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      Object.assign(times, usual)
+      await listener.stop()
+      await service[Symbol.asyncDispose]()
+    },
+  }
+}
+
+const trialTask = ({ action = "draft_template", tries, rules }: TrialCall): AiTask => ({
+  action,
+  prompt: {
+    ...{ version: "trial-1", system: "Write JSON.", user: "A result.", max_output_tokens: 1000 },
+    schema: { name: "trial", schema: { type: "object" } },
+  },
+  ...(tries !== undefined && { tries }),
+  ...(rules && { rules }),
+  read: async (output) => {
+    const { bug, rejected } = Object(output)
+    if (bug) throw new Error("a bug of ours")
+    if (rejected) fail("ai_workflow_invalid", "The AI model wrote a workflow that is not valid.")
+    return {
+      complete: { result: output },
+      ...(!rules && { variables: { detected: ["name"], corrected: [], unknown: [] } }),
+    }
+  },
+})
+
+/** The events of a stream. Throws where one has another form than the contract says. */
+export function framesOf(text: string): ReadFrame[] {
+  const blocks = text.split("\n\n")
+  if (blocks.pop() !== "") throw new Error(`the stream ends in the middle: ${text.slice(-100)}`)
+  return blocks.flatMap((block) => {
+    if (block === ": ping") return []
+    const [, event, data] = /^event: (\w+)\ndata: (.+)$/.exec(block) ?? []
+    if (!event || !data) throw new Error(`no event: ${block.slice(0, 100)}`)
+    return [{ event, data: JSON.parse(data) }]
+  })
+}
+
+/** The names of the events in their order, a run of tokens as one. */
+export const orderOf = (frames: ReadFrame[]): string[] =>
+  frames
+    .map(({ event }) => event)
+    .filter((event, at, all) => event !== "token" || all[at - 1] !== "token")
