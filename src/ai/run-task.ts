@@ -9,7 +9,7 @@ import { quotaLimitOf, TIER_OF } from "./actions"
 import type { AiResult, AiTask, ModelUsage, VariablesFound } from "./ai-task"
 import { type AiQuota, endCall, quotaOf, type Reservation } from "./calls"
 import { admit } from "./gates"
-import { callModel, type Gateway, gatewayOf } from "./model-gateway"
+import { callModel, type Gateway, gatewayOf } from "./gateway"
 
 /** What a call tells while it runs, in the order of contract 60, section 3. */
 export type AiFrame =

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test"
-import { patience } from "../../src/ai/model-gateway"
+import { patience } from "../../src/ai/gateway"
 import { loadSettings, useSettings } from "../../src/core/config"
 import type { ModelScript } from "../fakes/model-gateway"
 import { openaiGateway } from "../fakes/openai-gateway"
