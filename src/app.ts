@@ -1,4 +1,5 @@
 import { Elysia } from "elysia"
+import { aiUsageRoutes } from "./ai/ai-usage-routes"
 import { auditRoutes } from "./audit-log/routes"
 import type { AuthParts } from "./auth/auth-parts"
 import type { AppCredentials } from "./auth/credentials"
@@ -127,6 +128,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...auditRoutes(parts),
     ...apiKeyRoutes(parts),
     ...usageRoutes(parts),
+    ...aiUsageRoutes(parts),
     ...settingsRoutes(parts),
     ...reputationRoutes(parts),
     ...longJobRoutes(parts),

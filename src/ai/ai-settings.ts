@@ -14,17 +14,18 @@ const ROLES: ProjectRole[] = ["admin", "developer"]
 
 const MOST_DOLLARS = 1_000_000
 
-/** A list of some of the words, each once. Null is the default. */
+/** A list of some of the words, which is kept in their order. Null is the default. */
 const wordList = <Word extends string>(
   words: readonly Word[],
   { minItems, null_is, description }: { minItems: number; null_is: Word[]; description: string },
 ) => {
-  const form = { minItems, maxItems: words.length, uniqueItems: true, description }
+  const maxItems = words.length
   return settingField<Word[]>({
     answer: t.Array(word(words), { description, examples: [null_is] }),
-    patch: orNull(t.Array(oneOf(...words), form)),
+    patch: orNull(t.Array(oneOf(...words), { minItems, maxItems, description })),
+    keep: (given: Word[]) => words.filter((one) => given.includes(one)),
     null_is,
-    hint: `The value must be a list of ${minItems} to ${words.length} of these words, each once: ${words.join(", ")}.`,
+    hint: `The value must be a list of ${minItems} to ${maxItems} of these words: ${words.join(", ")}.`,
   })
 }
 

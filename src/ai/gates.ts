@@ -9,6 +9,7 @@ import type { Store } from "../store/store"
 import { type AiAction, quotaLimitOf, TIER_OF } from "./actions"
 import type { AiTask, ModelUsage, Prompt } from "./ai-task"
 import { type Reservation, reserve } from "./calls"
+import { gatewayOf } from "./gateway"
 
 interface GateParts {
   store: Store
@@ -28,10 +29,12 @@ export async function admit(
   requireAllowed(caller, action)
   await countCall({ store, secrets }, caller, action)
   const { account_id, project_id, project_settings } = caller
+  // The model of another tier may stand in. It has its own price.
+  const tier = gatewayOf(TIER_OF[action])?.tier ?? TIER_OF[action]
   return reserve(store, {
     ...{ account_id, project_id, action },
     limit: caller.limits[quotaLimitOf(action)],
-    price: settings()[`ai.gateway.price_per_mtok.${TIER_OF[action]}`] ?? null,
+    price: settings()[`ai.gateway.price_per_mtok.${tier}`] ?? null,
     most: mostOf(prompt, tries),
     budget_usd: project_settings.ai.budget_usd,
   })

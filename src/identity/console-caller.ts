@@ -141,7 +141,7 @@ export function requireMfa({ account_settings }: Caller, { mfa }: SignedIn) {
 
 const noProject = () => fail("not_found", "There is no such project.")
 
-const missing = (header: string, among: string) =>
+export const missing = (header: string, among: string) =>
   new ApiError(
     "missing_required_field",
     `You have ${among}. Name one of them in the header ${header}.`,

@@ -135,6 +135,8 @@ GET /u/{token}
 GET /v1/accounts/me/projects
 GET /v1/admin/backups
 GET /v1/admin/doctor
+GET /v1/ai/entitlement
+GET /v1/ai/usage
 GET /v1/auth/applications/self
 GET /v1/auth/applications/{application_id}/.well-known/openid-configuration
 GET /v1/auth/applications/{application_id}/jwks.json

@@ -185,6 +185,8 @@ export const ROWS: Record<string, Row> = {
   "GET /v1/usage": { inQuery: ["project_id"] },
   "GET /v1/usage/user-aggregate": plain,
   "POST /v1/usage/reconcile": with_({}),
+  "GET /v1/ai/entitlement": plain,
+  "GET /v1/ai/usage": plain,
   "GET /v1/settings": plain,
   "PATCH /v1/settings": with_({ default_reply_to: "help@example.test" }),
   "GET /v1/jobs/{job_id}": plain,
