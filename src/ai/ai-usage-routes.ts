@@ -2,7 +2,7 @@ import { Type as t } from "@sinclair/typebox"
 import { currentPeriod } from "../core/time"
 import { MONTH } from "../http/field-schemas"
 import { type AnyRoute, projectRow, route } from "../http/route"
-import { count, flag, maybe, time, word } from "../lib/record-fields"
+import { count, flag, id, maybe, time, word } from "../lib/record-fields"
 import { PLAN_NAMES } from "../plans/plans"
 import type { Store } from "../store/store"
 import { AI_ACTIONS, AI_TIERS } from "./actions"
@@ -17,6 +17,7 @@ const ofActions = (example: number, description: string) =>
 
 const Entitlement = t.Object(
   {
+    project_id: id("The project of the caller, which each call must name."),
     enabled: flag(true, "Whether the plan and the project allow AI authoring."),
     plan: word(PLAN_NAMES),
     required_plan: t.Literal("starter"),

@@ -17,11 +17,12 @@ export const UNLIMITED = -1
 
 /** The Entitlement of contract 60. It does not depend on the gateway, but tells of it. */
 export async function entitlementOf(db: Reader, caller: Caller, gateway_configured: boolean) {
-  const { account_id, plan, project_settings } = caller
+  const { account_id, project_id, plan, project_settings } = caller
   const ours = and(eq(aiQuotas.account_id, account_id), eq(aiQuotas.period, currentPeriod()))
   const rows = await db.select().from(aiQuotas).where(ours)
   const used = (action: AiAction) => rows.find((row) => row.action === action)?.used ?? 0
   return {
+    project_id,
     enabled: featuresOf(plan).ai_authoring && project_settings.ai.enabled,
     plan: plan as PlanName,
     required_plan: "starter" as const,

@@ -47,6 +47,7 @@ describe("entitlement", () => {
     )
     const { body } = await get(`${ENTITLEMENT}?project_id=${project_id}`)
     expect(body.data).toEqual({
+      project_id,
       ...{ enabled: true, plan: "starter", required_plan: "starter", gateway_configured: false },
       ...{ quotas: each([200, 25, 50, 5, 4]), used: each([0, 3]) },
     })
