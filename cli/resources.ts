@@ -16,6 +16,7 @@ import { backupResource, configResource, databaseResource, localRows } from "./c
 import { deleteUserRow, enrollRow, loginRows } from "./commands/login"
 import { logRows } from "./commands/logs"
 import { mailboxRows } from "./commands/mailbox"
+import { mcpRow } from "./commands/mcp"
 import { organizationResources } from "./commands/orgs"
 import { preferenceRows } from "./commands/preferences"
 import { profileResource } from "./commands/profiles"
@@ -359,7 +360,7 @@ export const resources: readonly Resource[] = [
     about: "",
     rows: [
       ...[...localRows, ...loginRows, ...signUpRows],
-      ...[auditRow, triggerRow, routesRow, listenRow, completionRow],
+      ...[auditRow, triggerRow, routesRow, listenRow, mcpRow, completionRow],
     ],
   },
 ]

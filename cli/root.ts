@@ -49,7 +49,7 @@ const groups: Record<string, string> = {
   "Follow what happens:": "tui events webhooks listen trigger logs",
   "Keys, people and projects:": "keys projects accounts members invitations settings",
   "End users:": "applications users orgs",
-  "Work and use:": "queue jobs usage reputation audit",
+  "Work and use:": "queue jobs usage reputation audit mcp",
   "Help:": "help completion routes version",
 }
 

@@ -1,6 +1,7 @@
 import type { Components } from "../../src/client/components"
+import { apiReference } from "../lib/api-reference"
 import type { Action, Context } from "../lib/context"
-import { exits, Failure } from "../lib/errors"
+import { exits } from "../lib/errors"
 import { asks, own, row } from "../lib/resource"
 import { type Columns, recordText, wide } from "../lib/table"
 import { lookUntil } from "../lib/time"
@@ -45,9 +46,6 @@ export const jobRows = [
   }),
 ]
 
-type DescribedOperation = { summary: string; "x-callers": string[]; "x-required-scope": string }
-type Reference = { paths?: Record<string, Record<string, DescribedOperation>> }
-
 type ListedRoute = {
   method: string
   path: string
@@ -66,20 +64,11 @@ const columns: Columns<ListedRoute> = {
 
 /** The routes of the server, from its OpenAPI document. No credential is needed. */
 const routes: Action<object> = async (context) => {
-  const { status, body } = await context.anonymous().plain("/v1/openapi.json")
-  const { paths } = body as Reference
-  if (status !== 200 || !paths) {
-    throw new Failure(exits.failed, "no_reference", `/v1/openapi.json answered ${status}.`)
-  }
-  const rows = Object.entries(paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({
-      method: method.toUpperCase(),
-      path,
-      callers: operation["x-callers"],
-      scope: operation["x-required-scope"],
-      summary: operation.summary,
-    })),
-  )
+  const operations = await apiReference(context.anonymous())
+  const rows = operations.map(({ method, path, summary, ...operation }) => ({
+    ...{ method, path, callers: operation["x-callers"], scope: operation["x-required-scope"] },
+    summary,
+  }))
   await context.output.list(rows, columns)
 }
 

@@ -71,7 +71,7 @@ export function authorize(caller: Caller, gate: RouteGate, params: Params) {
   if (caller.kind === "key" && callers.includes("key")) {
     if (scopes.some((one) => keyHas(caller, one))) return
     if (self && caller.key_id === params[self]) return
-    return refuseScope(scopes, false)
+    return refuseScope(scopes, false, caller.scopes)
   }
   if (caller.kind === "key") return refuseKey(wanted)
   return refuseScope(wanted, true)
@@ -156,7 +156,8 @@ function consoleHas(caller: Caller, wanted: string): boolean {
 const keyHas = ({ scopes }: Caller, wanted: string) =>
   wanted === "-" || scopes.includes("*") || scopes.includes(wanted)
 
-function refuseScope(wanted: string[], by_role: boolean): never {
+/** A key is told its own scopes, too: otherwise it would have to try each route to know them. */
+function refuseScope(wanted: string[], by_role: boolean, granted_scopes?: string[]): never {
   if (by_role) {
     const required_role = roleOf(wanted)
     return fail("forbidden", `This needs the role ${required_role}. Ask a person that has it.`, {
@@ -167,5 +168,6 @@ function refuseScope(wanted: string[], by_role: boolean): never {
   const names = wanted.map((one) => one.replace(/^role:/, "")).join(" or ")
   return fail("forbidden", `This needs the scope ${names}. Use a key or a role that has it.`, {
     required_scope: first,
+    ...(granted_scopes && { granted_scopes }),
   })
 }

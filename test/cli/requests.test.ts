@@ -18,9 +18,9 @@ import { KEY } from "./fake-api"
 import { belfry } from "./lines"
 import { ACCESS_TOKEN, ACCOUNT, REFRESH_TOKEN, session, signedInHome } from "./signed-in"
 
-/** These open data or files of this machine, serve a page, or ask a receiver of the user's. */
+/** These open data or files of this machine, serve a page or a model, or ask a receiver of the user's. */
 const local =
-  /^(up|open|serve|init|migrate|version|tui|completion|profiles .*|config .*|admin .*|backup .*|db .*|restore|queue purge|smoke|upgrade|webhooks verify|smtp .*)$/
+  /^(up|open|serve|init|mcp|migrate|version|tui|completion|profiles .*|config .*|admin .*|backup .*|db .*|restore|queue purge|smoke|upgrade|webhooks verify|smtp .*)$/
 
 const PASSWORD = "Correct-Horse-7"
 const { access_token, refresh_token } = session()

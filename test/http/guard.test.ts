@@ -88,12 +88,15 @@ describe("a credential", () => {
   })
 })
 
-test("a missing scope is named", async () => {
+test("a missing scope is named, with the scopes that the key has", async () => {
   const project = await service.project({ scopes: ["email:send"] })
   for (const path of ["/v1/emails", "/v1/emails/x", "/v1/mailbox"]) {
     const refused = await project.get(path)
     expect(refusal(refused)).toEqual([403, "forbidden"])
-    expect(refused.body.error.details).toEqual({ required_scope: "email:read" })
+    expect(refused.body.error.details).toEqual({
+      required_scope: "email:read",
+      granted_scopes: ["email:send"],
+    })
   }
 })
 

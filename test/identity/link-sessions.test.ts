@@ -131,10 +131,8 @@ describe("a page with the rights of a key", () => {
     const keys = await browser.api("/v1/api-keys", token)
     expect(keys.body.data.map(({ id }: { id: string }) => id)).toEqual([project.key_id])
     const refused = await browser.api("/v1/templates", token)
-    expect([refusal(refused), refused.body.error.details]).toEqual([
-      [403, "forbidden"],
-      { required_scope: "templates:read" },
-    ])
+    expect(refusal(refused)).toEqual([403, "forbidden"])
+    expect(refused.body.error.details.required_scope).toBe("templates:read")
     expect((await browser.api("/v1/session", token)).body.error.details.required_role).toBe("any")
     const limited = await service.project({ ip_addresses: ["192.0.2.1"] })
     const elsewhere = await linkedPage(limited)

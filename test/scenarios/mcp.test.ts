@@ -1,0 +1,208 @@
+import { afterAll, beforeAll, expect, test } from "bun:test"
+import { Client } from "@modelcontextprotocol/sdk/client/index.js"
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
+import { SUPPORTED_PROTOCOL_VERSIONS } from "@modelcontextprotocol/sdk/types.js"
+import Ajv from "ajv/dist/2020"
+import { signedInHome } from "../cli/signed-in"
+import { codeBlocks } from "../docs/code-blocks"
+import { type Belfry, binary, runBinary, startBelfry } from "../harness/binary"
+import { lean } from "./serve"
+
+let server: Belfry
+let email_id: string
+
+beforeAll(async () => {
+  server = await startBelfry({ env: lean })
+  email_id = await sendMail("Lunch")
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+async function sendMail(subject: string): Promise<string> {
+  const words = ["--to", "ann@mailbox.test", "--from", "me@mailbox.test", "--text", "Hi"]
+  const sent = await server.cli("emails", "send", "--subject", subject, ...words)
+  return (JSON.parse(sent.stdout) as { id: string }).id
+}
+
+async function keyWith(...scopes: string[]): Promise<string> {
+  const flags = scopes.flatMap((scope) => ["--scope", scope])
+  return (await server.cli("keys", "create", "--name", "m", "--quiet", ...flags)).stdout.trim()
+}
+
+/** The variables by which a program finds the server, with this key. */
+const variables = (BELFRY_API_KEY: string) => ({
+  ...{ HOME: server.home, BELFRY_URL: server.url, BELFRY_API_KEY },
+})
+
+/** The official client, which starts the binary as an assistant does. */
+async function connected(args: string[], api_key: string) {
+  const client = new Client({ name: "test", version: "1" })
+  const options = { command: binary, args, env: variables(api_key), stderr: "ignore" as const }
+  await client.connect(new StdioClientTransport(options))
+  return { client, [Symbol.asyncDispose]: () => client.close() }
+}
+
+async function allTools(client: Client) {
+  const pages = [await client.listTools()]
+  while (pages.at(-1)?.nextCursor) {
+    const cursor = pages.at(-1)?.nextCursor
+    pages.push(await client.listTools({ cursor }))
+  }
+  return pages.flatMap(({ tools }) => tools)
+}
+
+interface Answered {
+  isError: boolean
+  text: string
+  /** What the API said. */
+  body: { data: Record<string, unknown>; error: { code: string; details: object } }
+}
+
+async function called(client: Client, name: string, given: object): Promise<Answered> {
+  const result = await client.callTool({ name, arguments: { ...given } })
+  const [{ text }] = result.content as [{ text: string }]
+  const body = text.startsWith("{") ? JSON.parse(text) : {}
+  return { isError: result.isError === true, text, body }
+}
+
+/** Writes lines to the command, and reads what it answers until it ends. */
+async function spoken(lines: string[], args: string[] = [], api_key = server.api_key) {
+  const input = lines.map((line) => `${line}\n`).join("")
+  const env = variables(api_key)
+  const ended = await runBinary(["mcp", ...args], { home: server.home, env, input })
+  const answers = ended.stdout.split("\n").filter(Boolean)
+  return { ...ended, answers: answers.map((line) => JSON.parse(line)) }
+}
+
+const request = (method: string, params: object = {}, id: unknown = 1) =>
+  JSON.stringify({ jsonrpc: "2.0", id, method, params })
+
+test("the configuration of the guide lets a client list the tools and read a message", async () => {
+  const block = codeBlocks("docs/mcp.md").find(({ language }) => language === "json")
+  const { command, args, env } = JSON.parse(block?.code ?? "").mcpServers.belfry
+  expect(command).toBe("belfry")
+  expect(Object.keys(variables(""))).toContainValues(Object.keys(env))
+  await using opened = await connected(args, await keyWith("email:read"))
+  const { client } = opened
+  expect(client.getServerVersion()).toMatchObject({ name: "belfry" })
+  expect((await allTools(client)).map(({ name }) => name)).toContain("getEmailsByEmailId")
+  const { body, isError } = await called(client, "getEmailsByEmailId", { email_id })
+  expect([isError, body.data.id, body.data.subject]).toEqual([false, email_id, "Lunch"])
+  expect(await client.ping()).toEqual({})
+})
+
+test("every tool has a schema of its arguments, and without --write it only reads", async () => {
+  const ajv = new Ajv({ strict: false, validateFormats: false })
+  await using reading = await connected(["mcp"], server.api_key)
+  await using writing = await connected(["mcp", "--write"], server.api_key)
+  await using trying = await connected(["mcp", "--write", "--dry-run"], server.api_key)
+  const [reads, all] = [await allTools(reading.client), await allTools(writing.client)]
+  expect(await allTools(trying.client)).toEqual(reads)
+  expect(reads.length).toBeGreaterThan(80)
+  expect(reads).toEqual(all.filter(({ name }) => name.startsWith("get")))
+  expect(new Set(all.map(({ name }) => name)).size).toBe(all.length)
+  for (const { name, inputSchema, annotations } of all) {
+    expect(name).toMatch(/^[A-Za-z]{1,64}$/)
+    expect([name, ajv.validateSchema(inputSchema)]).toEqual([name, true])
+    expect(annotations?.readOnlyHint).toBe(name.startsWith("get"))
+  }
+  const { properties = {}, required } =
+    all.find(({ name }) => name === "postEmails")?.inputSchema ?? {}
+  expect(Object.keys(properties)).toEqual(["body", "idempotency_key"])
+  expect(required).toEqual(["body"])
+  await expect(called(reading.client, "postEmails", { body: {} })).rejects.toThrow("-32602")
+})
+
+test("the scopes of the key decide the list, whether it may read the list of keys or not", async () => {
+  const read = ["getScheduled", "getEmails", "getEmailsByEmailId"]
+  for (const more of [[], ["api_keys:read"]]) {
+    await using opened = await connected(["mcp", "--write"], await keyWith("email:read", ...more))
+    const names = (await allTools(opened.client)).map(({ name }) => name)
+    expect(names).toEqual(expect.arrayContaining(read))
+    expect(names.includes("getApiKeys")).toBe(more.length > 0)
+    expect(names.filter((name) => /^(postEmails$|getTemplates|deleteApiKeys)/.test(name))).toEqual(
+      [],
+    )
+  }
+})
+
+test("a tool that sends does so once for an idempotency key, and refusals are answers", async () => {
+  await using opened = await connected(["mcp", "--write"], server.api_key)
+  const { client } = opened
+  const body = { to: "ann@mailbox.test", from: "me@mailbox.test", subject: "Hi", text: "Hi" }
+  const given = { body, idempotency_key: "once" }
+  const [first, again] = [
+    await called(client, "postEmails", given),
+    await called(client, "postEmails", given),
+  ]
+  expect(first.isError).toBe(false)
+  expect(again.body.data).toEqual(first.body.data)
+
+  const refused = await called(client, "postEmails", { body: { ...body, to: "ann" } })
+  expect([refused.isError, refused.body.error.code]).toEqual([true, "invalid_email"])
+  const absent = await called(client, "getEmailsByEmailId", { email_id: "0" })
+  expect([absent.isError, absent.body.error.code]).toEqual([true, "not_found"])
+  for (const [wrong, told] of [
+    [{}, "needs email_id"],
+    [{ email_id: ".." }, "step of its path"],
+    [{ email_id, token: "t" }, "There is no argument token"],
+    [{ email_id, constructor: "t" }, "There is no argument constructor"],
+  ] as const) {
+    const { isError, text } = await called(client, "getEmailsByEmailId", wrong)
+    expect([isError, text]).toEqual([true, expect.stringContaining(told)])
+  }
+})
+
+test("an answer that a model could not read is refused: too long, or no text", async () => {
+  const png = Buffer.from("89504e470d0a1a0a", "hex").toString("base64")
+  const sent = await server.request("/v1/emails", {
+    method: "POST",
+    body: JSON.stringify({
+      ...{ to: "ann@mailbox.test", from: "me@mailbox.test", subject: "Long" },
+      ...{ text: "word ".repeat(60_000), attachments: [{ filename: "a.png", content: png }] },
+    }),
+  })
+  const { id: long_id } = ((await sent.json()) as Answered["body"]).data
+  const { data } = JSON.parse(await (await server.request(`/v1/emails/${long_id}`)).text())
+  const { id: attachment_id } = data.attachments[0]
+  await using opened = await connected(["mcp"], server.api_key)
+  for (const [name, told, given] of [
+    ["getEmailsByEmailId", "262144 bytes", {}],
+    ["getEmailsByEmailIdAttachmentsByAttachmentId", "no text", { attachment_id }],
+  ] as const) {
+    const { isError, text } = await called(opened.client, name, { email_id: long_id, ...given })
+    expect([isError, text]).toEqual([true, expect.stringContaining(told)])
+  }
+})
+
+test("messages of each revision are answered, and wrong ones refused, without an end of the process", async () => {
+  for (const asked of [...SUPPORTED_PROTOCOL_VERSIONS, "1999-01-01"]) {
+    const { answers } = await spoken([request("initialize", { protocolVersion: asked })])
+    const known = asked > "2024-11-04"
+    expect(answers[0].result.protocolVersion).toBe(known ? asked : SUPPORTED_PROTOCOL_VERSIONS[0])
+  }
+  const { answers, code } = await spoken([
+    ...["{", "7", "[]", request("resources/list"), request("tools/list", { cursor: "x" })],
+    JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" }),
+    `[${request("ping", {}, "a")},${request("ping", {}, "b")}]`,
+  ])
+  expect(code).toBe(0)
+  const codes = answers.map((one) => one.error?.code ?? one.map(({ id }: { id: string }) => id))
+  expect(codes).toEqual([-32700, -32600, -32601, -32602, ["a", "b"]])
+})
+
+test("a sign-in, a wrong key and a message without an end end the command, which never prints its key", async () => {
+  const { api_key } = server
+  const wrong = await spoken([request("ping")], [], `${api_key.slice(0, -1)}x`)
+  expect([wrong.code, wrong.stdout]).toEqual([4, ""])
+  const endless = await spoken(["x".repeat(17_000_000)])
+  expect([endless.code, endless.answers]).toEqual([2, []])
+  const { env } = signedInHome(server.url, 600)
+  const person = await runBinary(["mcp"], { env })
+  expect([person.code, person.stderr]).toEqual([2, expect.stringContaining("not with a sign-in")])
+  const call = request("tools/call", { name: "getApiKeys", arguments: {} })
+  const told = await spoken([request("initialize"), call, request("tools/list")], ["--verbose"])
+  expect(told.answers).toHaveLength(3)
+  for (const one of [wrong, endless, told]) {
+    expect(one.stdout + one.stderr).not.toContain(api_key.slice(17))
+  }
+})
