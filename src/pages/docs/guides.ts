@@ -10,6 +10,7 @@ import inbound from "../../../docs/inbound.md" with { type: "file" }
 import inbox from "../../../docs/inbox.md" with { type: "file" }
 import inboxTokens from "../../../docs/inbox-tokens.md" with { type: "file" }
 import mailbox from "../../../docs/mailbox.md" with { type: "file" }
+import mcp from "../../../docs/mcp.md" with { type: "file" }
 import mfa from "../../../docs/mfa.md" with { type: "file" }
 import movingIn from "../../../docs/moving-in.md" with { type: "file" }
 import operations from "../../../docs/operations.md" with { type: "file" }
@@ -72,6 +73,7 @@ export const guides: Guide[] = [
   { name: "inbox-tokens", short: "Tokens of subscribers", file: inboxTokens },
   { name: "suppressions", short: "Suppressions", file: suppressions },
   { name: "consent", short: "Consent and erasure", file: consent },
+  { name: "mcp", short: "Tools for language models", file: mcp },
   { name: "reputation", short: "Reputation", file: reputation },
   { name: "providers", short: "Providers", file: providers },
   { name: "direct-delivery", short: "Direct delivery", file: directDelivery },
