@@ -6,17 +6,16 @@ import {
   Type as t,
 } from "@sinclair/typebox"
 import { Problems } from "../core/errors"
-import { nameText, ONE_LINE, orNull } from "../http/field-schemas"
+import { nameText, orNull } from "../http/field-schemas"
 import { check, isObject } from "../http/validate"
 import { NO_NUL } from "../inbox/note-fields"
 import { PRIORITY_WORDS } from "../inbox/tables"
 import { parseRule, type Rule } from "../lib/filter-rule"
 import { word } from "../lib/record-fields"
-import { NO_PATH_NAME } from "../lib/reserved-names"
 import { CATEGORY_SLUG } from "../lib/text"
 import { SOURCE_BYTES } from "../templates/limits"
 
-/* The strict schema of workflows (contract 44, section 2), whoever writes them: people or a model. */
+/* The strict schema of workflows (contract 44, section 2). People and models write them. */
 
 const MOST_STEPS = 50
 const MOST_TAGS = 10
@@ -158,9 +157,9 @@ const AnyStep = stepOf(word(STEP_TYPES), fieldsOf<unknown>(true))
 export type WorkflowStep = Static<typeof AnyStep>
 
 const fields = {
-  key: t.String({ pattern: "^[a-z0-9][a-z0-9-]{0,63}$", not: NO_PATH_NAME }),
+  key: t.String({ pattern: "^[a-z0-9][a-z0-9-]{0,63}$" }),
   name: nameText(100),
-  description: optional(t.String({ maxLength: 500, pattern: ONE_LINE })),
+  description: optional(t.String({ maxLength: 500, pattern: NO_NUL })),
   is_critical: optional(t.Boolean({ default: false })),
   category,
   tags: optional(t.Array(nameText(100), { maxItems: MOST_TAGS })),
