@@ -20,8 +20,8 @@ const event = (type: string, fields: object) =>
 
 const headers = {
   "content-type": "application/json",
-  "x-api-key": GATEWAY_KEY,
-  "anthropic-version": "2023-06-01",
+  authorization: `Bearer ${GATEWAY_KEY}`,
+  "anthropic-version": "2026-10-21",
 }
 const format = shape({ type: just("json_schema"), schema: { type: "object" } })
 const said = shape({ role: just("user"), content: text })

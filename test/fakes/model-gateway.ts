@@ -13,6 +13,8 @@ export interface ModelScript {
   end?: string
   /** After each piece. */
   pause_ms?: number
+  /** The gateway waits for it after the pieces. */
+  until?: Promise<unknown>
   /** What comes after the pieces in place of the end. `endless` repeats the last piece. */
   after?: "cut" | "silence" | "endless"
   /** An answer that is no stream. */
@@ -113,6 +115,7 @@ export async function modelGateway(
       response.write(dialect.piece(piece))
       if (said.pause_ms) await Bun.sleep(said.pause_ms)
     }
+    await said.until
     if (said.after === "cut") return response.socket?.end() // what was said arrives
     if (said.after === "endless") return pour(response, dialect.piece(pieces.at(-1) ?? ""))
     if (said.after === "silence") return undefined

@@ -6,9 +6,11 @@ export const anthropic: ModelAdapter = {
 
   request({ base_url, api_key, model }, { system, user, schema, max_output_tokens }, without) {
     const format = { type: "json_schema", schema: schema.schema }
+    // The official client sends the first, and other gateways ask for the second.
+    const key = api_key && { authorization: `Bearer ${api_key}`, "x-api-key": api_key }
     return {
       url: `${base_url}/v1/messages`,
-      headers: { "anthropic-version": "2023-06-01", ...(api_key && { "x-api-key": api_key }) },
+      headers: { "anthropic-version": "2026-10-21", ...key },
       body: {
         model,
         max_tokens: max_output_tokens,

@@ -1,0 +1,132 @@
+import { expect, test } from "bun:test"
+import type { Prompt } from "../../../src/ai/ai-task"
+import { callModel, type Gateway } from "../../../src/ai/gateway"
+import { anthropic } from "../../../src/ai/providers/anthropic"
+import { openai } from "../../../src/ai/providers/openai"
+import { eventsOf } from "../../../src/lib/server-sent-events"
+import { anthropicGateway } from "../../fakes/anthropic-gateway"
+import { GATEWAY_KEY as apiKey } from "../../fakes/model-gateway"
+import { openaiGateway } from "../../fakes/openai-gateway"
+import { inPieces } from "../../harness/pieces"
+import fc from "../../harness/properties"
+import { vendorClient } from "../../harness/vendor-client"
+
+const OpenAi = vendorClient("openai").default
+const Anthropic = vendorClient("@anthropic-ai/sdk").default
+
+const prompt: Prompt = {
+  version: "test-1",
+  system: "You write.",
+  user: "Grüße 🙂",
+  schema: { name: "draft", schema: { type: "object" } },
+  max_output_tokens: 100,
+}
+const model = "a-model"
+const { system, user: content } = prompt
+const script = () => ({ pieces: ['{"text":"', "Grüße ", "🙂\\n", '"}'] })
+
+interface Read {
+  text: string
+  end: string | undefined
+  usage: [input: number | undefined, output: number | undefined]
+}
+
+const openaiCall = {
+  model,
+  messages: [
+    { role: "system", content: system },
+    { role: "user", content },
+  ],
+  max_tokens: 100,
+  stream: true,
+  stream_options: { include_usage: true },
+  response_format: { type: "json_schema", json_schema: prompt.schema },
+}
+
+async function readByOpenAi(baseURL: string, fetch?: object): Promise<Read> {
+  const client = new OpenAi({ apiKey, baseURL, fetch, maxRetries: 0 })
+  const read: Read = { text: "", end: undefined, usage: [undefined, undefined] }
+  for await (const { choices, usage } of await client.chat.completions.create(openaiCall)) {
+    read.text += choices[0]?.delta.content ?? ""
+    read.end = choices[0]?.finish_reason ?? read.end
+    if (usage) read.usage = [usage.prompt_tokens, usage.completion_tokens]
+  }
+  return read
+}
+
+const anthropicCall = {
+  model,
+  max_tokens: 100,
+  system,
+  messages: [{ role: "user", content }],
+  output_config: { format: { type: "json_schema", schema: prompt.schema.schema } },
+}
+
+async function readByAnthropic(baseURL: string, fetch?: object): Promise<Read> {
+  const client = new Anthropic({ apiKey, baseURL, fetch, maxRetries: 0 })
+  const message = await client.messages.stream(anthropicCall).finalMessage()
+  const { input_tokens, output_tokens } = message.usage
+  const end = message.stop_reason === "end_turn" ? "stop" : message.stop_reason
+  return { text: message.content[0].text, end, usage: [input_tokens, output_tokens] }
+}
+
+const kinds = [
+  ["openai", openai, openaiGateway, readByOpenAi],
+  ["anthropic", anthropic, anthropicGateway, readByAnthropic],
+] as const
+
+const HEADERS = ["content-type", "authorization", "anthropic-version"]
+
+test.each(kinds)(
+  "%s: the official client sends the same fields",
+  async (kind, _, fakeOf, readByClient) => {
+    await using fake = await fakeOf(script)
+    const gateway: Gateway = { kind, base_url: fake.url, api_key: apiKey, model, tier: "fast" }
+    const { signal } = new AbortController()
+    const ours = await Array.fromAsync(callModel(gateway, prompt, { signal }))
+    const theirs = await readByClient(fake.url)
+    expect(ours.join("")).toBe(theirs.text)
+    expect(fake.problems).toEqual([])
+    const [one, other] = fake.calls.map(({ method, path, headers, body }) => ({
+      ...{ method, path, body },
+      headers: HEADERS.map((name) => headers[name]),
+    }))
+    expect(one).toEqual(other as typeof one)
+  },
+)
+
+test.each(kinds)(
+  "%s: the official client reads the same in 300 ways of cutting",
+  async (_, adapter, fakeOf, readByClient) => {
+    await using fake = await fakeOf(script)
+    const { url, headers, body } = adapter.request(
+      { base_url: fake.url, api_key: apiKey, model },
+      prompt,
+      {},
+    )
+    const type = { "content-type": "application/json" }
+    const answer = await fetch(url, {
+      method: "POST",
+      headers: { ...type, ...headers },
+      body: JSON.stringify(body),
+    })
+    const bytes = await answer.bytes()
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.nat(bytes.length), { maxLength: 60 }), async (cuts) => {
+        const replay = async () => new Response(inPieces(bytes, cuts), { headers: answer.headers })
+        const ours: Read = { text: "", end: undefined, usage: [undefined, undefined] }
+        for await (const { data } of eventsOf(inPieces(bytes, cuts))) {
+          if (data === "[DONE]") break
+          const part = adapter.part(JSON.parse(data))
+          ours.text += part?.text ?? ""
+          ours.end = part?.end ?? ours.end
+          const [input, output] = ours.usage
+          ours.usage = [part?.input_tokens ?? input, part?.output_tokens ?? output]
+        }
+        expect(ours).toEqual(await readByClient(fake.url, replay))
+        expect(ours.text).toBe(script().pieces.join(""))
+      }),
+      { numRuns: 300 },
+    )
+  },
+)
