@@ -34,42 +34,30 @@ export interface ProjectContext {
 
 /** Reads the newest templates and subscribers of a project, a fixed number of rows of each. */
 export async function projectContext(db: Reader, project_id: string): Promise<ProjectContext> {
-  const { all, shared } = await metadataKeys(db, project_id)
-  const used = (await variablesUsed(db, project_id)).filter((name) => !MISTAKE.test(name))
-  const apart = used.filter((name) => !name.startsWith("subscriber."))
+  const texts = db.select({ summary: templates.summary }).from(templates)
+  const summaries = await texts
+    .where(eq(templates.project_id, project_id))
+    .orderBy(desc(templates.id))
+    .limit(MOST_TEMPLATES)
+  const people = db.select({ metadata: subscribers.metadata }).from(subscribers)
+  const rows = await people
+    .where(eq(subscribers.project_id, project_id))
+    .orderBy(desc(subscribers.id))
+    .limit(MOST_SUBSCRIBERS)
+  const declared = summaries.flatMap(({ summary }) => summary.variables.map(({ key }) => key))
+  const detected = summaries.flatMap(({ summary }) =>
+    summary.detected_variables.slice(0, MOST_NAMES),
+  )
+  const used = [...declared, ...detected].filter((name) => !MISTAKE.test(name))
+  const own = used.filter((name) => !name.startsWith("subscriber."))
+  const keys = rows.flatMap(({ metadata }) => Object.keys(metadata))
+  const paths = [...Map.groupBy(keys, (key) => `subscriber.metadata.${key}`)]
+  const shared = paths.flatMap(([path, users]) => (users.length > 1 ? [path] : []))
   return {
-    known: named([...GIVEN, ...all, ...used]),
-    shown: named([...GIVEN, ...shared, ...apart]),
+    known: named([...GIVEN, ...paths.map(([path]) => path), ...used]),
+    shown: named([...GIVEN, ...shared, ...own]),
   }
 }
 
 const named = (names: string[]): string[] =>
   [...new Set(names)].filter((name) => NAME.test(name)).slice(0, MOST_NAMES)
-
-async function variablesUsed(db: Reader, project_id: string): Promise<string[]> {
-  const rows = await db
-    .select({ summary: templates.summary })
-    .from(templates)
-    .where(eq(templates.project_id, project_id))
-    .orderBy(desc(templates.id))
-    .limit(MOST_TEMPLATES)
-  return rows.flatMap(({ summary }) => [
-    ...summary.variables.map(({ key }) => key),
-    ...summary.detected_variables.slice(0, MOST_NAMES),
-  ])
-}
-
-/** The keys of metadata, and those that several subscribers have. */
-async function metadataKeys(db: Reader, project_id: string) {
-  const rows = await db
-    .select({ metadata: subscribers.metadata })
-    .from(subscribers)
-    .where(eq(subscribers.project_id, project_id))
-    .orderBy(desc(subscribers.id))
-    .limit(MOST_SUBSCRIBERS)
-  const keys = rows.flatMap(({ metadata }) => Object.keys(metadata))
-  const users = Map.groupBy(keys, (key) => key)
-  const paths = (least: number) =>
-    [...users].flatMap(([key, all]) => (all.length >= least ? [`subscriber.metadata.${key}`] : []))
-  return { all: paths(1), shared: paths(2) }
-}

@@ -137,7 +137,7 @@ interface ValidTemplate {
 
 /** Throws 422 `invalid_template`. */
 export async function validateNew(
-  parts: WritingParts,
+  parts: Pick<WritingParts, "store" | "workers">,
   { project_id }: Caller,
   input: NewTemplate,
 ): Promise<ValidTemplate> {

@@ -1,0 +1,64 @@
+import { type TProperties, Type as t } from "@sinclair/typebox"
+import { oneOf, orNull } from "../../http/field-schemas"
+import type { Prompt } from "../ai-task"
+import { FENCE_RULE, fencedFields } from "../fenced"
+
+/** What texts of templates may hold, for the prompts that ask for such texts. */
+export const HANDLEBARS_RULE = `Texts are Handlebars. They use variables as {{name}}, {{#if name}}…{{/if}} and {{#each list}}…{{/each}}.
+A text that may be missing is {{default name "there"}}. There are no partials, no {{{…}}} and no other helpers.
+Prefer the variables that the data names. Their values are not known to you.
+HTML has inline styles, and neither scripts, nor frames, nor forms, nor attributes for events.`
+
+const SYSTEM = `You write templates of messages that a company sends to its customers.
+Answer with one JSON object {"template": {…}} that follows the schema, and with nothing else.
+The brief says what the message is for. Follow the tone and the locale where the data has them.
+The name is short, in lower case, with hyphens between its words.
+For email give subject, html and text. For push and in_app give title and body. For sms give body.
+All other texts are null. A subject or a title is one line.
+List each variable that the texts use, with its type, and whether the message is useless without it.
+${HANDLEBARS_RULE}
+${FENCE_RULE}`
+
+/** Some gateways take no other objects. */
+export const closedObject = <Fields extends TProperties>(fields: Fields) =>
+  t.Object(fields, { additionalProperties: false })
+
+const text = orNull(t.String())
+const texts = { subject: text, html: text, text, title: text, body: text }
+
+const Variable = closedObject({
+  key: t.String(),
+  type: oneOf("string", "number", "boolean", "object", "array", "date", "url"),
+  required: t.Boolean(),
+  description: text,
+})
+
+export const DraftedByModel = closedObject({
+  template: closedObject({ name: t.String(), ...texts, variables: t.Array(Variable) }),
+})
+
+/** How a text is to be written. */
+export interface WritingStyle {
+  channel: string
+  tone?: string
+  locale?: string
+  /** Names that the text may use, beside those of the project. */
+  variables?: string[]
+}
+
+/** The data that every request for a text of a template has. */
+export const styleFields = (style: WritingStyle, known: string[]) => ({
+  ...{ channel: style.channel, tone: style.tone, locale: style.locale },
+  variables: [...(style.variables ?? []), ...known].join("\n"),
+})
+
+export const draftTemplate = (
+  style: WritingStyle & { brief: string },
+  known: string[],
+): Prompt => ({
+  version: "draft-template-1",
+  system: SYSTEM,
+  user: fencedFields({ ...styleFields(style, known), brief: style.brief }),
+  schema: { name: "template", schema: DraftedByModel },
+  max_output_tokens: 8_000,
+})

@@ -1,0 +1,204 @@
+import type { Static, TSchema } from "@sinclair/typebox"
+import { ApiError, Problems } from "../core/errors"
+import type { Workers } from "../core/workers"
+import { ONE_LINE } from "../http/field-schemas"
+import { fits } from "../http/validate"
+import type { Caller } from "../identity/caller"
+import type { AudienceChannel } from "../lib/preferences"
+import { countCharacters, slugFrom } from "../lib/text"
+import type { Store } from "../store/store"
+import { TEMPLATE_NAME } from "../templates/limits"
+import { readTemplate } from "../templates/template-input"
+import { validateNew } from "../templates/writing"
+import { activeContent } from "./active-content"
+import type { AiTask } from "./ai-task"
+import { projectContext } from "./project-context"
+import { DraftedByModel, draftTemplate, type WritingStyle } from "./prompts/draft-template"
+import { type BlockToRewrite, RewrittenByModel, rewriteBlock } from "./prompts/rewrite-block"
+import { SuggestedSubjects, suggestSubjects } from "./prompts/suggest-subjects"
+import { withKnownVariables } from "./variable-check"
+
+export interface TemplateTaskParts {
+  store: Store
+  workers: Workers
+}
+
+const SUGGESTIONS = 5
+/** More of an answer are not read. */
+const MOST_READ = 10
+const LONGEST_SUBJECT = 255
+
+/** Asks for five subjects of a text, and once more where the model gave fewer that can be used. */
+export async function suggestTask(
+  parts: TemplateTaskParts,
+  caller: Caller,
+  { channel, template_body }: { channel: AudienceChannel; template_body: string },
+): Promise<AiTask> {
+  const { shown } = await projectContext(parts.store.read, caller.project_id)
+  return {
+    action: "suggest_subjects",
+    prompt: suggestSubjects(channel, template_body, shown),
+    tries: 2,
+    async read(output) {
+      const { suggestions } = shaped(SuggestedSubjects, output)
+      const ranked = suggestions.sort((a, b) => b.predicted_open_rate - a.predicted_open_rate)
+      const apart = new Map(ranked.map((one) => [one.subject.trim(), one]))
+      const fit: object[] = []
+      for (const [subject, { predicted_open_rate: rate, ...said }] of [...apart].slice(
+        0,
+        MOST_READ,
+      )) {
+        const is_fit =
+          isLine(subject) && subject.length <= LONGEST_SUBJECT && rate >= 0 && rate <= 1
+        if (!is_fit || !(await isTemplate(parts, caller, { name: NAMELESS, subject }))) continue
+        const own = { subject, length: countCharacters(subject), predicted_open_rate: rate }
+        fit.push({ rank: fit.length + 1, ...own, ...said })
+      }
+      if (fit.length < SUGGESTIONS) throw unfit("too_few", TOO_FEW)
+      return { complete: { suggestions: fit.slice(0, SUGGESTIONS) } }
+    },
+  }
+}
+
+const TOO_FEW = "The AI model gave fewer than 5 subjects that can be used. Try again."
+const NAMELESS = "draft"
+
+const LINE = new RegExp(ONE_LINE)
+const isLine = (text: string) => LINE.test(text) && text.trim() !== ""
+
+/** Asks for a template from a brief. Nothing is stored. */
+export async function draftTask(
+  parts: TemplateTaskParts,
+  caller: Caller,
+  body: WritingStyle & { channel: AudienceChannel; brief: string },
+): Promise<AiTask> {
+  const { known, shown } = await projectContext(parts.store.read, caller.project_id)
+  return {
+    action: "draft_template",
+    prompt: draftTemplate(body, shown),
+    async read(output) {
+      const given = shaped(DraftedByModel, output).template
+      const allowed = [...known, ...(body.variables ?? [])]
+      const { made, variables } = await withKnownVariables(allowed, async (fix) => {
+        const { input, template } = draftOf(body.channel, given, fix)
+        return { template, names: await namesIn(parts, caller, input, template.html) }
+      })
+      return { complete: { template: made.template }, variables }
+    },
+  }
+}
+
+type GivenTemplate = Static<typeof DraftedByModel>["template"]
+
+/** The texts that a channel has. Only `text` may be missing. */
+const TEXTS_OF = {
+  email: ["subject", "html", "text"],
+  push: ["title", "body"],
+  sms: ["body"],
+  in_app: ["title", "body"],
+} as const satisfies Record<AudienceChannel, readonly (keyof GivenTemplate)[]>
+
+/** What would be saved, and what the caller is given. */
+function draftOf(channel: AudienceChannel, given: GivenTemplate, fix: (text: string) => string) {
+  const texts = TEXTS_OF[channel].map((part) => {
+    const text = given[part]
+    const has_text = part === "subject" || part === "title" ? isLine(text ?? "") : text?.trim()
+    if (!has_text && part !== "text") throw unfit("invalid_result", `${NO_TEXT}: ${part}.`)
+    return [part, text && fix(text)]
+  })
+  const own: Record<string, string | null> = Object.fromEntries(texts)
+  const keyed = given.variables.map((one) => ({ ...one, key: fix(`{{${one.key}}}`).slice(2, -2) }))
+  const variables = [...new Map(keyed.map((one) => [one.key, one])).values()]
+  const name = NAME.test(given.name) ? given.name : slugFrom(given.name) || NAMELESS
+  const none = { subject: null, html: null, text: null, title: null, body: null }
+  return {
+    input: { name, channels: { [channel]: own }, variables },
+    template: { name, channel, ...none, ...own, variables },
+  }
+}
+
+const NAME = new RegExp(TEMPLATE_NAME)
+const NO_TEXT = "The AI model left out a text, or wrote several lines where one is allowed"
+
+/** Asks for another content of one block of a template. */
+export async function rewriteTask(
+  parts: TemplateTaskParts,
+  caller: Caller,
+  body: BlockToRewrite,
+): Promise<AiTask> {
+  const { known, shown } = await projectContext(parts.store.read, caller.project_id)
+  const { id = null, type } = body.block
+  return {
+    action: "rewrite_template",
+    prompt: rewriteBlock(body, shown),
+    async read(output) {
+      const given = shaped(RewrittenByModel, output).block.content
+      const allowed = [...known, ...(body.variables ?? [])]
+      const { made, variables } = await withKnownVariables(allowed, async (fix) => {
+        const content = fix(given)
+        const input = { name: NAMELESS, html: content }
+        return { content, names: await namesIn(parts, caller, input, content) }
+      })
+      const length = countCharacters(made.content)
+      if (length > (body.max_length ?? length)) throw unfit("too_long", TOO_LONG)
+      return { complete: { block: { id, type, content: made.content } }, variables }
+    },
+  }
+}
+
+const TOO_LONG = "The AI model wrote a content that is longer than max_length. Try again."
+
+const isTemplate = (...of: Parameters<typeof namesIn>) =>
+  namesIn(...of).then(
+    () => true,
+    (error) => (error instanceof ApiError ? false : Promise.reject(error)),
+  )
+
+/**
+ * The names that a template of a model uses. Throws where `POST /v1/templates` would refuse it, or where its
+ * html has active content.
+ */
+async function namesIn(
+  parts: TemplateTaskParts,
+  caller: Caller,
+  template: object,
+  html: string | null = null,
+): Promise<string[]> {
+  const active = activeContent(html ?? "")
+  if (active) throw unfit("invalid_template", `The AI model wrote ${active}, which is refused.`)
+  const problems = new Problems()
+  try {
+    const input = readTemplate(template, problems)
+    problems.throwIfAny()
+    return (await validateNew(parts, caller, input)).written.content.detected_variables
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 422) throw error
+    const message = `The AI model wrote a template with a mistake. ${error.message}`
+    throw unfit("invalid_template", message, error.details)
+  }
+}
+
+const unfit = (reason: string, message: string, details: object = {}) =>
+  new ApiError("provider_error", message, { ...details, reason })
+
+/** What a schema names, and nothing else of an answer. Throws where that does not fit. */
+function shaped<Schema extends TSchema>(schema: Schema, output: unknown): Static<Schema> {
+  const found = named(schema, output)
+  if (fits(schema, found)) return found as Static<Schema>
+  throw unfit(
+    "invalid_result",
+    "The AI model did not answer in the form that was asked. Try again.",
+  )
+}
+
+/** An absent field is null, and a list has those items alone that fit. */
+function named({ type, items, properties }: TSchema, value: unknown): unknown {
+  if (type === "array") {
+    const list = Array.isArray(value) ? value.map((one) => named(items, one)) : []
+    return list.filter((one) => fits(items, one))
+  }
+  if (type !== "object") return value ?? null
+  const given = value as Record<string, unknown> | null
+  const fields = Object.entries<TSchema>(properties)
+  return Object.fromEntries(fields.map(([name, field]) => [name, named(field, given?.[name])]))
+}
