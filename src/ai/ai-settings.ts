@@ -14,7 +14,7 @@ const ROLES: ProjectRole[] = ["admin", "developer"]
 
 const MOST_DOLLARS = 1_000_000
 
-/** A list of some of the words, which is kept in their order. Null is the default. */
+/** A list of some of the words. Null is the default. */
 const wordList = <Word extends string>(
   words: readonly Word[],
   { minItems, null_is, description }: { minItems: number; null_is: Word[]; description: string },
@@ -23,7 +23,6 @@ const wordList = <Word extends string>(
   return settingField<Word[]>({
     answer: t.Array(word(words), { description, examples: [null_is] }),
     patch: orNull(t.Array(oneOf(...words), { minItems, maxItems, description })),
-    keep: (given: Word[]) => words.filter((one) => given.includes(one)),
     null_is,
     hint: `The value must be a list of ${minItems} to ${maxItems} of these words: ${words.join(", ")}.`,
   })

@@ -28,8 +28,7 @@ const Entitlement = t.Object(
   { title: "AiEntitlement" },
 )
 
-const usd = (description?: string) =>
-  t.Number({ examples: [1.25], ...(description !== undefined && { description }) })
+const usd = (description = "In US dollars.") => t.Number({ examples: [1.25], description })
 
 const AiUsage = t.Object(
   {
@@ -51,17 +50,15 @@ const AiUsage = t.Object(
   { title: "AiUsage" },
 )
 
-const project_id = t.Optional(t.String({ description: "The project of the caller." }))
-const period = t.Optional(
-  t.String({ pattern: MONTH, description: "The month as YYYY-MM, in UTC (default: this month)." }),
-)
+const project_id = t.String({ description: "The project of the caller." })
+const month = { pattern: MONTH, description: "The month as YYYY-MM, in UTC (default: this month)." }
 
 export const aiUsageRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route({
     ...projectRow("GET", "/v1/ai/entitlement", "ai:use"),
     summary: "Show what the plan allows of AI authoring",
     description: "All projects of an account share its quotas. They begin anew with each month.",
-    query: t.Object({ project_id }),
+    query: t.Object({ project_id: t.Optional(project_id) }),
     response: Entitlement,
     handle: async ({ caller, query }) => {
       requireOwnProject(caller, query.project_id)
@@ -73,7 +70,7 @@ export const aiUsageRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     ...projectRow("GET", "/v1/ai/usage", "ai:use|usage:read"),
     summary: "Show what the project spends on AI authoring",
     description: "Calls that run are counted when they end.",
-    query: t.Object({ period }),
+    query: t.Object({ period: t.Optional(t.String(month)) }),
     response: AiUsage,
     handle: async ({ caller, query, request }) => {
       const named = request.headers.get("x-project-id")

@@ -1,40 +1,37 @@
 import { and, eq } from "drizzle-orm"
 import { fail } from "../core/errors"
-import { isUuid } from "../core/ids"
 import { boundsOf, currentPeriod } from "../core/time"
 import { type Caller, withDefaults } from "../identity/caller"
 import { missing } from "../identity/console-caller"
 import { projects } from "../identity/tables"
 import { featuresOf, type PlanName } from "../plans/plans"
 import type { Reader } from "../store/store"
+import { project } from "../tenancy/projects"
 import { daysOf } from "../tenancy/usage"
 import { AI_ACTIONS, AI_TIERS, type AiAction, quotaLimitOf, TIER_OF } from "./actions"
 import { MICRO } from "./calls"
 import { aiQuotas, aiSpending } from "./tables"
 
-/** What an answer of this area says for a quota without a limit. */
-export const UNLIMITED = -1
+/** What answers say for no limit. */
+const UNLIMITED = -1
 
 /** The Entitlement of contract 60. It does not depend on the gateway, but tells of it. */
 export async function entitlementOf(db: Reader, caller: Caller, gateway_configured: boolean) {
   const { account_id, project_id, plan, project_settings } = caller
   const ours = and(eq(aiQuotas.account_id, account_id), eq(aiQuotas.period, currentPeriod()))
   const rows = await db.select().from(aiQuotas).where(ours)
-  const used = (action: AiAction) => rows.find((row) => row.action === action)?.used ?? 0
   return {
     project_id,
     enabled: featuresOf(plan).ai_authoring && project_settings.ai.enabled,
     plan: plan as PlanName,
     required_plan: "starter" as const,
     quotas: byAction((action) => quotaShown(caller, action)),
-    used: byAction(used),
+    used: byAction((action) => rows.find((row) => row.action === action)?.used ?? 0),
     gateway_configured,
   }
 }
 
-type Planned = Pick<Caller, "plan" | "limits">
-
-const quotaShown = ({ plan, limits }: Planned, action: AiAction): number =>
+const quotaShown = ({ plan, limits }: Caller, action: AiAction): number =>
   featuresOf(plan).ai_authoring ? (limits[quotaLimitOf(action)] ?? UNLIMITED) : 0
 
 const byAction = (of: (action: AiAction) => number) =>
@@ -47,11 +44,8 @@ export async function aiUsage(db: Reader, caller: Caller, period: string) {
   const rows = await db.select().from(aiSpending).where(ours)
   const sums = (wanted: (action: AiAction) => boolean) => {
     const counted = rows.filter(({ action }) => wanted(action))
-    const micro = counted.reduce((sum, row) => sum + row.spent_micro, 0)
-    return {
-      count: counted.reduce((sum, row) => sum + row.count, 0),
-      spend_usd: micro / MICRO,
-    }
+    const total = (of: "count" | "spent_micro") => counted.reduce((sum, row) => sum + row[of], 0)
+    return { count: total("count"), spend_usd: total("spent_micro") / MICRO }
   }
   const { spend_usd } = sums(() => true)
   const { budget_usd } = project_settings.ai
@@ -77,25 +71,16 @@ function projected(spend_usd: number, period: string): number {
 
 const dollars = (value: number) => Math.round(value * MICRO) / MICRO
 
-/**
- * The caller in a project. People that may read the usage of the whole account come without one: they name it, or
- * the account has only one. Throws 404, and 422 where there are several.
- */
-export async function inSomeProject(
-  db: Reader,
-  caller: Caller,
-  named: string | null,
-): Promise<Caller> {
+/** The caller in a project. People that read the usage of the whole account come without one. Throws 404 and 422. */
+export async function inSomeProject(db: Reader, caller: Caller, named: string | null) {
   if (caller.project_id) return caller
-  const own = and(
-    eq(projects.account_id, caller.account_id),
-    eq(projects.status, "active"),
-    ...(named === null ? [] : [eq(projects.id, named)]),
-  )
-  const rows =
-    named === null || isUuid(named) ? await db.select().from(projects).where(own).limit(2) : []
-  const [project] = rows
-  if (!project) return fail("not_found", "There is no such project.")
-  if (rows.length > 1) throw missing("X-Project-Id", "several projects")
-  return { ...caller, project_id: project.id, project_settings: withDefaults(project.settings) }
+  const { account_id } = caller
+  const own = and(eq(projects.account_id, account_id), eq(projects.status, "active"))
+  const [row, another] =
+    named === null
+      ? await db.select().from(projects).where(own).limit(2)
+      : [await project.find(db, account_id, named)]
+  if (!row) return fail("not_found", "There is no such project.")
+  if (another) throw missing("X-Project-Id", "several projects")
+  return { ...caller, project_id: row.id, project_settings: withDefaults(row.settings) }
 }

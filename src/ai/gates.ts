@@ -8,13 +8,10 @@ import { Throttle } from "../sign-in/throttle"
 import type { Store } from "../store/store"
 import { type AiAction, quotaLimitOf, TIER_OF } from "./actions"
 import type { AiTask, ModelUsage, Prompt } from "./ai-task"
-import { type Reservation, reserve } from "./calls"
+import { costOf, type Reservation, reserve } from "./calls"
 import { gatewayOf } from "./gateway"
 
-interface GateParts {
-  store: Store
-  secrets: Secrets
-}
+type GateParts = { store: Store; secrets: Secrets }
 
 /**
  * The gates of contract 60, section 1, that need no gateway, in their order: 403 `feature_not_enabled`, 429
@@ -22,20 +19,20 @@ interface GateParts {
  * its largest possible cost until `endCall`.
  */
 export async function admit(
-  { store, secrets }: GateParts,
+  parts: GateParts,
   caller: Caller,
   { action, prompt, tries = 1 }: AiTask,
 ): Promise<Reservation> {
   requireAllowed(caller, action)
-  await countCall({ store, secrets }, caller, action)
+  await countCall(parts, caller, action)
   const { account_id, project_id, project_settings } = caller
   // The model of another tier may stand in. It has its own price.
   const tier = gatewayOf(TIER_OF[action])?.tier ?? TIER_OF[action]
-  return reserve(store, {
-    ...{ account_id, project_id, action },
+  const price = settings()[`ai.gateway.price_per_mtok.${tier}`]
+  return reserve(parts.store, {
+    ...{ account_id, project_id, action, price },
     limit: caller.limits[quotaLimitOf(action)],
-    price: settings()[`ai.gateway.price_per_mtok.${tier}`] ?? null,
-    most: mostOf(prompt, tries),
+    held_micro: tries * costOf(price, mostOf(prompt)),
     budget_usd: project_settings.ai.budget_usd,
   })
 }
@@ -84,10 +81,7 @@ function countCall({ store, secrets }: GateParts, { key_id, user_id }: Caller, a
 const ADDED_TOKENS = 500
 
 /** No token is shorter than one byte. */
-function mostOf({ system, user, schema, max_output_tokens }: Prompt, tries: number): ModelUsage {
+function mostOf({ system, user, schema, max_output_tokens }: Prompt): ModelUsage {
   const bytes = Buffer.byteLength(system + user + JSON.stringify(schema))
-  return {
-    input_tokens: tries * (bytes + ADDED_TOKENS),
-    output_tokens: tries * max_output_tokens,
-  }
+  return { input_tokens: bytes + ADDED_TOKENS, output_tokens: max_output_tokens }
 }

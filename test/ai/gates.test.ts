@@ -243,7 +243,7 @@ describe("gate 4", () => {
         "suggest_subjects",
       ),
     ).toBeUndefined()
-    expect(await spending(caller, "suggest_subjects")).toBeUndefined()
+    expect(await spending(caller, "suggest_subjects")).toMatchObject({ held: 0 })
   })
 
   test("the ceiling of the server counts all projects", async () => {
