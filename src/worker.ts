@@ -14,6 +14,7 @@ serveTasks({
   "compose-seven-bit": async () => (await import("./emails/compose-task")).composeSevenBit,
   "compose-batch": async () => (await import("./emails/compose-task")).composeAll,
   "check-content": async () => (await import("./emails/content-check-task")).checkContent,
+  "advice-content": async () => (await import("./ai/advice/content-facts-task")).contentFacts,
   "text-from-html": async () => (await import("./lib/text-from-html")).textFromHtml,
   parse: async () => (await import("./mailbox/parse-task")).parseMail,
   "read-attachment": async () => (await import("./mailbox/parse-task")).readAttachment,

@@ -1,8 +1,9 @@
 import { Type as t } from "@sinclair/typebox"
 import { localeText, oneOf, optionalText, orNull } from "../http/field-schemas"
 import { AUDIENCE_CHANNELS } from "../lib/preferences"
-import { anything, count, flag, id, maybe, rarely, text, time, word } from "../lib/record-fields"
+import { anything, count, flag, maybe, rarely, text, time, word } from "../lib/record-fields"
 import { AI_ACTIONS, AI_TIERS } from "./actions"
+import { AdvisorySchema } from "./advice/advisory"
 
 const channel = oneOf(...AUDIENCE_CHANNELS)
 const project_id = t.String({ description: "The project of the caller." })
@@ -101,27 +102,4 @@ const workflow = anything({ key: "welcome", name: "Welcome", steps: [] }, "The b
 
 export const Generated = t.Object({ workflow, variables, metadata }, { title: "AiWorkflow" })
 
-const finding = {
-  severity: word(["high", "medium", "low"]),
-  ...{ title: text("The domain is not verified"), detail: text("Its mail is refused.") },
-}
-
-const conflict = t.Object({
-  ...{ broadcast_id: maybe(id()), name: text("June news"), sent_at: time() },
-  ...{ overlap_percent: t.Number({ examples: [80] }), detail: text("It was 5 hours ago.") },
-})
-
-const advisory = t.Object(
-  {
-    summary: text("The domain is not verified."),
-    recommended_action: word(["send", "send_with_caution", "delay", "revise_before_send"]),
-    deliverability_risks: t.Array(t.Object({ ...finding, fix: text("Verify the domain.") })),
-    frequency_conflicts: t.Array(conflict),
-    audience_warnings: t.Array(t.Object({ ...finding, affected: count(120) })),
-    send_time_suggestions: t.Array(t.Object({ suggested_at: time(), reason: text("An hour.") })),
-    content_notes: t.Array(t.Object(finding)),
-  },
-  { title: "Advisory" },
-)
-
-export const Analysis = t.Object({ advisory, metadata }, { title: "AiAnalysis" })
+export const Analysis = t.Object({ advisory: AdvisorySchema, metadata }, { title: "AiAnalysis" })

@@ -1,0 +1,29 @@
+import { organizational } from "../../domains/names"
+import { spamContentFindings } from "../../lib/spam-content"
+import { linkTargets } from "../../mailbox/link-targets"
+
+/** What the rules ask of subject and body. */
+export type ContentFacts = ReturnType<typeof contentFacts>
+
+/** A tag or a comment: other bodies are plain text. */
+const MARKUP = /<[a-z!/][^<>]*>/i
+
+/** The variables of the recipient's own pages. */
+const OWN_PAGES = /\{\{\{?\s*(?:unsubscribe_url|preferences_url)\b/
+
+/** Runs in the worker. */
+export function contentFacts({ subject, body }: { subject?: string | null; body: string }) {
+  const [html, text] = MARKUP.test(body) ? [body, null] : [null, body]
+  const targets = linkTargets(new Uint8Array(), { html, text })
+  // A host that a variable gives is not known yet.
+  const hosts = targets.map(({ url }) => new URL(url).hostname).filter((name) => !/[{%]/.test(name))
+  const spam = spamContentFindings({ subject: subject ?? "", html, text })
+  return {
+    body_bytes: Buffer.byteLength(body),
+    /** What their owners registered, each once. */
+    link_domains: [...new Set(hosts.map(organizational))],
+    ends_subscription: OWN_PAGES.test(body) || targets.some((link) => link.is_unsubscribe),
+    /** Why a mail looks unwanted, by the rule that found it. */
+    spam: Object.fromEntries(spam.map(({ rule, detail }) => [rule, detail])),
+  }
+}
