@@ -42,25 +42,32 @@ export async function suggestTask(
     async read(output) {
       const { suggestions } = shaped(SuggestedSubjects, output)
       const ranked = suggestions.sort((a, b) => b.predicted_open_rate - a.predicted_open_rate)
-      const apart = new Map(ranked.map((one) => [one.subject.trim(), one]))
-      const fit: object[] = []
-      for (const [subject, { predicted_open_rate: rate, ...said }] of [...apart].slice(
-        0,
-        MOST_READ,
-      )) {
-        const is_fit =
-          isLine(subject) && subject.length <= LONGEST_SUBJECT && rate >= 0 && rate <= 1
-        if (!is_fit || !(await isTemplate(parts, caller, { name: NAMELESS, subject }))) continue
-        const own = { subject, length: countCharacters(subject), predicted_open_rate: rate }
-        fit.push({ rank: fit.length + 1, ...own, ...said })
-      }
-      if (fit.length < SUGGESTIONS) throw unfit("too_few", TOO_FEW)
-      return { complete: { suggestions: fit.slice(0, SUGGESTIONS) } }
+      const apart = [...new Map(ranked.map((one) => [one.subject, one])).values()]
+      const read = apart.slice(0, MOST_READ).map((one) => isUsable(parts, caller, one))
+      const usable = await Promise.all(read)
+      const best = apart.filter((_, at) => usable[at]).slice(0, SUGGESTIONS)
+      if (best.length < SUGGESTIONS) throw unfit("too_few", "It has fewer than 5 subjects.")
+      const told = best.map((one, at) => ({
+        ...{ rank: at + 1, ...one },
+        length: countCharacters(one.subject),
+      }))
+      return { complete: { suggestions: told } }
     },
   }
 }
 
-const TOO_FEW = "The AI model gave fewer than 5 subjects that can be used. Try again."
+async function isUsable(
+  parts: TemplateTaskParts,
+  caller: Caller,
+  { subject, predicted_open_rate: rate }: { subject: string; predicted_open_rate: number },
+): Promise<boolean> {
+  if (!isLine(subject) || subject.length > LONGEST_SUBJECT || rate < 0 || rate > 1) return false
+  return namesIn(parts, caller, { name: NAMELESS, subject }).then(
+    () => true,
+    (error) => (error instanceof ApiError ? false : Promise.reject(error)),
+  )
+}
+
 const NAMELESS = "draft"
 
 const LINE = new RegExp(ONE_LINE)
@@ -103,7 +110,7 @@ function draftOf(channel: AudienceChannel, given: GivenTemplate, fix: (text: str
   const texts = TEXTS_OF[channel].map((part) => {
     const text = given[part]
     const has_text = part === "subject" || part === "title" ? isLine(text ?? "") : text?.trim()
-    if (!has_text && part !== "text") throw unfit("invalid_result", `${NO_TEXT}: ${part}.`)
+    if (!has_text && part !== "text") throw unfit("invalid_result", `It needs a usable ${part}.`)
     return [part, text && fix(text)]
   })
   const own: Record<string, string | null> = Object.fromEntries(texts)
@@ -118,7 +125,6 @@ function draftOf(channel: AudienceChannel, given: GivenTemplate, fix: (text: str
 }
 
 const NAME = new RegExp(TEMPLATE_NAME)
-const NO_TEXT = "The AI model left out a text, or wrote several lines where one is allowed"
 
 /** Asks for another content of one block of a template. */
 export async function rewriteTask(
@@ -140,19 +146,12 @@ export async function rewriteTask(
         return { content, names: await namesIn(parts, caller, input, content) }
       })
       const length = countCharacters(made.content)
-      if (length > (body.max_length ?? length)) throw unfit("too_long", TOO_LONG)
+      if (length > (body.max_length ?? length))
+        throw unfit("too_long", "It is longer than max_length.")
       return { complete: { block: { id, type, content: made.content } }, variables }
     },
   }
 }
-
-const TOO_LONG = "The AI model wrote a content that is longer than max_length. Try again."
-
-const isTemplate = (...of: Parameters<typeof namesIn>) =>
-  namesIn(...of).then(
-    () => true,
-    (error) => (error instanceof ApiError ? false : Promise.reject(error)),
-  )
 
 /**
  * The names that a template of a model uses. Throws where `POST /v1/templates` would refuse it, or where its
@@ -165,7 +164,7 @@ async function namesIn(
   html: string | null = null,
 ): Promise<string[]> {
   const active = activeContent(html ?? "")
-  if (active) throw unfit("invalid_template", `The AI model wrote ${active}, which is refused.`)
+  if (active) throw unfit("invalid_template", `It has ${active}, which is refused.`)
   const problems = new Problems()
   try {
     const input = readTemplate(template, problems)
@@ -173,22 +172,20 @@ async function namesIn(
     return (await validateNew(parts, caller, input)).written.content.detected_variables
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 422) throw error
-    const message = `The AI model wrote a template with a mistake. ${error.message}`
-    throw unfit("invalid_template", message, error.details)
+    throw unfit("invalid_template", error.message, error.details)
   }
 }
 
-const unfit = (reason: string, message: string, details: object = {}) =>
-  new ApiError("provider_error", message, { ...details, reason })
+const unfit = (reason: string, why: string, details: object = {}) =>
+  new ApiError("provider_error", `${UNFIT} ${why}`, { ...details, reason })
+
+const UNFIT = "The answer of the AI model cannot be used. Try again."
 
 /** What a schema names, and nothing else of an answer. Throws where that does not fit. */
 function shaped<Schema extends TSchema>(schema: Schema, output: unknown): Static<Schema> {
   const found = named(schema, output)
   if (fits(schema, found)) return found as Static<Schema>
-  throw unfit(
-    "invalid_result",
-    "The AI model did not answer in the form that was asked. Try again.",
-  )
+  throw unfit("invalid_result", "It has another form than was asked.")
 }
 
 /** An absent field is null, and a list has those items alone that fit. */
