@@ -1,5 +1,6 @@
 import { Elysia } from "elysia"
 import { aiUsageRoutes } from "./ai/ai-usage-routes"
+import { type AiParts, aiRoutes } from "./ai/routes"
 import { auditRoutes } from "./audit-log/routes"
 import type { AuthParts } from "./auth/auth-parts"
 import type { AppCredentials } from "./auth/credentials"
@@ -74,7 +75,8 @@ import { type TrackingParts, trackingRoutes } from "./tracking/routes"
 import { type WebhookRouteParts, webhookRoutes } from "./webhooks/routes"
 
 export interface AppParts
-  extends BackupRouteParts,
+  extends AiParts,
+    BackupRouteParts,
     ConsoleParts,
     DomainParts,
     EmailParts,
@@ -129,6 +131,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...apiKeyRoutes(parts),
     ...usageRoutes(parts),
     ...aiUsageRoutes(parts),
+    ...aiRoutes(parts),
     ...settingsRoutes(parts),
     ...reputationRoutes(parts),
     ...longJobRoutes(parts),

@@ -7,6 +7,7 @@ import type { Caller } from "../identity/caller"
 import type { Store } from "../store/store"
 import { quotaLimitOf, TIER_OF } from "./actions"
 import type { AiResult, AiTask, ModelUsage, VariablesFound } from "./ai-task"
+import { UNLIMITED } from "./ai-usage"
 import { type AiQuota, endCall, quotaOf, type Reservation } from "./calls"
 import { admit } from "./gates"
 import { callModel, type Gateway, gatewayOf } from "./gateway"
@@ -103,7 +104,7 @@ const described = ({ action, prompt }: AiTask, quota: AiQuota, begun: number) =>
   tier: TIER_OF[action],
   prompt_version: prompt.version,
   latency_ms: Math.round(monotonic() - begun),
-  quota: { ...quota, limit: quota.limit ?? -1 },
+  quota: { ...quota, limit: quota.limit ?? UNLIMITED },
 })
 
 const BY_RULES = {

@@ -20,6 +20,9 @@ export interface Row {
 const plain: Row = {}
 const with_ = (body: unknown): Row => ({ body: () => body })
 
+/** The body names the project of the caller. Another one is 403, and tells nothing either. */
+const ofProject = (body: object): Row => ({ body: ({ project_id }) => ({ project_id, ...body }) })
+
 const password = "Wrong-horse-7"
 const PUSHER = { provider: "webpush" }
 
@@ -187,6 +190,12 @@ export const ROWS: Record<string, Row> = {
   "POST /v1/usage/reconcile": with_({}),
   "GET /v1/ai/entitlement": plain,
   "GET /v1/ai/usage": plain,
+  "POST /v1/ai/subjects/suggest": ofProject({ channel: "email", template_body: "x" }),
+  "POST /v1/ai/templates/draft": ofProject({ channel: "email", brief: "x" }),
+  "POST /v1/ai/templates/rewrite": ofProject({
+    ...{ channel: "email", instruction: "x" },
+    block: { type: "paragraph", content: "x" },
+  }),
   "GET /v1/settings": plain,
   "PATCH /v1/settings": with_({ default_reply_to: "help@example.test" }),
   "GET /v1/jobs/{job_id}": plain,

@@ -1,0 +1,82 @@
+import { type AnyRoute, type Call, projectRow, route } from "../http/route"
+import { EXAMPLE_ID } from "../lib/record-fields"
+import * as schemas from "./ai-schemas"
+import { type AnswerParts, answer, answerOnce } from "./answer"
+import { requireOwnProject } from "./gates"
+import { draftTask, rewriteTask, suggestTask, type TemplateTaskParts } from "./template-tasks"
+
+export interface AiParts extends AnswerParts, TemplateTaskParts {}
+
+const MOST_BYTES = 262_144
+const TIME_LIMIT_MS = 120_000
+
+/** Beside those of any route (contract 60, section 1). */
+const GATES = [
+  "feature_not_enabled",
+  "ai_rate_limited",
+  "ai_quota_exceeded",
+  "ai_budget_exceeded",
+  "bedrock_throttled",
+  "provider_error",
+] as const
+
+const aiRow = <const Path extends string>(path: Path) => ({
+  ...projectRow("POST", path, "ai:use"),
+  limit: MOST_BYTES,
+  time_limit_ms: TIME_LIMIT_MS,
+})
+
+/** Rows that answer with a stream, too. */
+const streamRow = <const Path extends string>(path: Path) => ({
+  ...aiRow(path),
+  description:
+    "With `Accept: text/event-stream` the answer comes while the model writes it, as the events `token`, `variables_validated`, one of `complete`, `parse_failed` and `error`, and `done`. Nothing is stored or sent.",
+  also_produces: ["text/event-stream"] as const,
+})
+
+const asked = { channel: "email", project_id: EXAMPLE_ID }
+const CONTENT = "Your order has left our warehouse."
+
+/** What a language model is asked. */
+export const aiRoutes = (parts: AiParts): AnyRoute[] => [
+  route({
+    ...aiRow("/v1/ai/subjects/suggest"),
+    summary: "Suggest five subjects for a text",
+    description: "The best one is first. `predicted_open_rate` is the guess of a model.",
+    body: schemas.Suggesting,
+    example: { ...asked, template_body: CONTENT },
+    response: schemas.Suggestions,
+    errors: GATES,
+    handle: async (call) =>
+      answerOnce(parts, own(call), await suggestTask(parts, call.caller, call.body)),
+  }),
+  route({
+    ...streamRow("/v1/ai/templates/draft"),
+    summary: "Draft a template from a brief",
+    body: schemas.Drafting,
+    example: { ...asked, brief: "Tell people that their order is on its way.", tone: "friendly" },
+    response: schemas.Drafted,
+    errors: GATES,
+    handle: async (call) =>
+      answer(parts, own(call), await draftTask(parts, call.caller, call.body)),
+  }),
+  route({
+    ...streamRow("/v1/ai/templates/rewrite"),
+    summary: "Rewrite one block of a template",
+    body: schemas.Rewriting,
+    example: {
+      ...{ ...asked, instruction: "Make it shorter." },
+      block: { type: "paragraph", content: CONTENT },
+    },
+    response: schemas.Rewritten,
+    errors: GATES,
+    handle: async (call) =>
+      answer(parts, own(call), await rewriteTask(parts, call.caller, call.body)),
+  }),
+]
+
+/** Throws 403 where the body names another project than the caller's. */
+function own<Asked extends Call<{ project_id: string }>>(call: Asked): Asked {
+  requireOwnProject(call.caller, call.body.project_id)
+  return call
+}
