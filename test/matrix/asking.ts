@@ -119,7 +119,8 @@ export function alike({ status, body }: Reply, ids: Ids) {
 export function expectNoLeak({ text, headers, status }: Reply) {
   const all = `${text}${JSON.stringify([...headers])}`.toLowerCase()
   expect(all).not.toContain(MARK.toLowerCase())
-  const is_unready = status === 503 && /"code":"(email|sms)_not_configured"|"reason":"gateway"/.test(text)
+  const is_unready =
+    status === 503 && /"code":"(email|sms)_not_configured"|"reason":"gateway"/.test(text)
   if (!is_unready) expect(status).toBeLessThan(500)
 }
 
