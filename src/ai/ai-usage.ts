@@ -13,7 +13,7 @@ import { MICRO } from "./calls"
 import { aiQuotas, aiSpending } from "./tables"
 
 /** What answers say for no limit. */
-const UNLIMITED = -1
+export const UNLIMITED = -1
 
 /** The Entitlement of contract 60. It does not depend on the gateway, but tells of it. */
 export async function entitlementOf(db: Reader, caller: Caller, gateway_configured: boolean) {
