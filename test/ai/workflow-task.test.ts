@@ -1,0 +1,126 @@
+import { afterAll, describe, expect, test } from "bun:test"
+import { createHash } from "node:crypto"
+import { workflowTask } from "../../src/ai/workflow-task"
+import { ApiError } from "../../src/core/errors"
+import { openWorkers } from "../../src/core/workers"
+import { projectCaller } from "../../src/identity/caller"
+import { sharedService } from "../harness/shared-service"
+import { sampleWorkflows } from "../workflows/sample-workflows"
+
+const { store, project: newProject } = await sharedService()
+const workers = openWorkers({ size: 1 })
+afterAll(() => workers.close())
+
+const project = await newProject()
+await project.post("/v1/subscribers", {
+  ...{ external_id: "u-1", email: "ann@example.com", name: "Ann Huber" },
+  metadata: { plan: "CANARY-VALUE" },
+})
+const caller = (await projectCaller(store.read, project.project_id)) ?? expect.unreachable()
+const task = await workflowTask({ store, workers }, caller, { description: "Greet them." })
+
+const email = (html: string) => ({
+  ...{ step_key: "a", name: "Hello", type: "email", position: 0 },
+  config: { subject: "Hello {{subscriber.nmae}}", html },
+})
+const workflow = (steps: unknown, more: object = {}) => ({
+  workflow: { key: "hello", name: "Hello", steps, ...more },
+})
+const total = { type: "object", properties: { total: { type: "number" } } }
+
+/** The paths of what is wrong with an answer. */
+async function wrongPaths(output: unknown): Promise<string[]> {
+  const error: unknown = await task.read(output).then(
+    () => "was read",
+    (thrown) => thrown,
+  )
+  if (!(error instanceof ApiError)) throw new Error(String(error))
+  expect([error.code, error.status]).toEqual(["ai_workflow_invalid", 502])
+  return (error.details as { fields: { path: string }[] }).fields.map(({ path }) => path)
+}
+
+describe("A workflow of a model", () => {
+  test("is asked for with the names of the project, and without a value of a person", () => {
+    const { user, system } = task.prompt
+    expect(user).toContain("| subscriber.name")
+    expect(user).toContain("[begin description]\n| Greet them.\n[end description]")
+    expect(user + system).not.toMatch(/ann|huber|CANARY/i)
+  })
+
+  test("has one version of its prompt for each fixed text", () => {
+    const { version, system, schema } = task.prompt
+    const fixed = createHash("sha256")
+      .update(system + JSON.stringify(schema))
+      .digest("hex")
+    expect([version, fixed.slice(0, 16)]).toEqual(["generate-workflow-1", "3ce5456642c42fc6"])
+  })
+
+  test("is the result where it is right", async () => {
+    for (const one of sampleWorkflows) {
+      expect((await task.read({ workflow: one })).complete).toEqual({ workflow: one })
+    }
+  })
+
+  test("has its near misses corrected, and tells what is unknown", async () => {
+    const html = "<p>{{payload.totl}} {{payload.other}} {{coupon}} {{digest.count}}</p>"
+    const { complete, variables } = await task.read(
+      workflow([email(html)], { trigger_schema: total }),
+    )
+    expect(complete).toMatchObject({
+      workflow: {
+        steps: [
+          {
+            config: {
+              subject: "Hello {{subscriber.name}}",
+              html: "<p>{{payload.total}} {{payload.other}} {{coupon}} {{digest.count}}</p>",
+            },
+          },
+        ],
+      },
+    })
+    expect(variables?.unknown).toEqual(["coupon", "payload.other"])
+    expect(variables?.corrected).toEqual([
+      { from: "payload.totl", to: "payload.total" },
+      { from: "subscriber.nmae", to: "subscriber.name" },
+    ])
+  })
+
+  test("may use any payload where it has no schema of the trigger", async () => {
+    const { variables } = await task.read(workflow([email("{{payload.anything}}")]))
+    expect(variables?.unknown).toEqual([])
+  })
+
+  test("is refused with the path of each mistake", async () => {
+    const branch = {
+      ...email("x"),
+      step_key: "b",
+      type: "branch",
+      config: { step_key: "c", condition: "read" },
+    }
+    const hostile = JSON.parse('{"key": "a", "name": "A", "steps": [], "__proto__": {"a": 1}}')
+    const cases: [unknown, ...string[]][] = [
+      ...[null, "text", [], {}, { workflow: "x" }, { workflow: [] }].map(
+        (one): [unknown, string] => [one, "body"],
+      ),
+      [workflow([]), "steps"],
+      [workflow(undefined), "steps"],
+      [{ workflow: hostile }, "__proto__", "steps"],
+      [
+        workflow([email("x"), { ...email("x"), parent_step_key: "a", branch_path: "yes" }]),
+        "steps.1.step_key",
+        "steps.1.parent_step_key",
+      ],
+      [workflow([branch]), "steps.0.config.step_key"],
+      [workflow([email("<script>alert(1)</script>")]), "steps.0.config.html"],
+      [workflow([email("{{#with (lookup this 'constructor')}}{{/with}}")]), "steps.0.config.html"],
+      [workflow([email("x")], { id: "1" }), "id"],
+    ]
+    for (const [output, ...paths] of cases) {
+      const found = await wrongPaths(output)
+      expect([output, ...paths.map((path) => found.includes(path))]).toEqual([
+        output,
+        ...paths.map(() => true),
+      ])
+    }
+  })
+})
