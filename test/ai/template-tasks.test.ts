@@ -1,6 +1,8 @@
 import { afterAll, describe, expect, test } from "bun:test"
 import { createHash } from "node:crypto"
+import type { Advisory } from "../../src/ai/advice/advisory"
 import type { AiTask } from "../../src/ai/ai-task"
+import { analyzePrompt } from "../../src/ai/prompts/analyze-broadcast"
 import {
   draftTask,
   rewriteTask,
@@ -328,7 +330,8 @@ describe("an injection", () => {
 
 test("the fixed text of a prompt is that of its version", async () => {
   const prompts = [await suggest(), await draft(), await rewrite()].map(({ prompt }) => prompt)
-  const pins = prompts.map(({ version, system, schema }) => {
+  const analysis = analyzePrompt({ channel: "email", body: "" }, {} as Advisory)
+  const pins = [...prompts, analysis].map(({ version, system, schema }) => {
     const digest = createHash("sha256")
       .update(JSON.stringify([system, schema]))
       .digest("hex")
@@ -339,5 +342,6 @@ test("the fixed text of a prompt is that of its version", async () => {
     "suggest-subjects-1 9f776d4f8ee445ba",
     "draft-template-1 234d850abdd9a571",
     "rewrite-block-1 048a948bec2b66d7",
+    "analyze-broadcast-1 7b4b15c068e34003",
   ])
 })
