@@ -59,6 +59,10 @@ const throttled = (retry_after: number) => ({
   details: { retry_after },
 })
 
+const told = (error: object): ModelScript => ({
+  raw: `data: ${JSON.stringify({ type: "error", error })}\n\n`,
+})
+
 /** What the attempts get, how many there are, and the error, or none. */
 const failures: [what: string, scripts: ModelScript[], attempts: number, error: object | null][] = [
   ["a throttled call is not repeated", [refused(429)], 1, throttled(10)],
@@ -88,6 +92,13 @@ const failures: [what: string, scripts: ModelScript[], attempts: number, error: 
     2,
     broken("cut"),
   ],
+  [
+    "a stream may tell that it is throttled",
+    [told({ type: "overloaded_error", code: 429 })],
+    1,
+    throttled(10),
+  ],
+  ["a stream may tell that it failed", [told({ type: "api_error" }), said], 2, null],
   ["what stops for another reason is broken", [{ ...said, end: "refusal" }], 1, broken("refusal")],
   [
     "what is too long is broken",

@@ -43,3 +43,7 @@ export interface ModelAdapter {
 /** A number of tokens, or undefined for what is none. */
 export const tokens = (value: unknown): number | undefined =>
   Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined
+
+/** Of a failure that a stream tells: gateways have few words for throttling, and many for the rest. */
+export const failedStatus = (words: unknown): number =>
+  /429|rate_limit|overloaded/.test(String(words)) ? 429 : 500

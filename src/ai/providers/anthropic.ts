@@ -1,4 +1,4 @@
-import { type ModelAdapter, tokens } from "./adapter"
+import { failedStatus, type ModelAdapter, tokens } from "./adapter"
 
 /** The Messages API. */
 export const anthropic: ModelAdapter = {
@@ -25,15 +25,15 @@ export const anthropic: ModelAdapter = {
   part(data) {
     const { type, message, delta, usage, error } = data as MessageEvent
     if (type === "ping") return undefined
-    if (type === "error") return { failed: STATUSES.get(error?.type) ?? 500 }
+    if (type === "error") return { failed: failedStatus(error?.type) }
     if (type === "message_stop") return { is_last: true }
     // The output that is counted at the start is not that of the end.
-    if (type === "message_start") return { input_tokens: inputOf(message?.usage) }
+    if (type === "message_start") return { input_tokens: tokens(message?.usage?.input_tokens) }
     const { text, stop_reason } = delta ?? {}
     return {
       text: typeof text === "string" ? text : undefined,
       end: typeof stop_reason === "string" ? (ENDS.get(stop_reason) ?? stop_reason) : undefined,
-      input_tokens: inputOf(usage),
+      input_tokens: tokens(usage?.input_tokens),
       output_tokens: tokens(usage?.output_tokens),
     }
   },
@@ -45,26 +45,10 @@ const ENDS = new Map([
   ["max_tokens", "length"],
 ])
 
-const STATUSES = new Map<unknown, number>([
-  ["invalid_request_error", 400],
-  ["authentication_error", 401],
-  ["permission_error", 403],
-  ["rate_limit_error", 429],
-  ["overloaded_error", 529],
-])
-
-/** What a cache took or gave is input, too. */
-function inputOf(usage: Counted | undefined): number | undefined {
-  const { input_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage ?? {}
-  const cached = [cache_creation_input_tokens, cache_read_input_tokens].map((n) => tokens(n) ?? 0)
-  const plain = tokens(input_tokens)
-  return plain === undefined ? undefined : cached.reduce((sum, n) => sum + n, plain)
+interface Counted {
+  input_tokens?: unknown
+  output_tokens?: unknown
 }
-
-type Counted = Record<
-  "input_tokens" | "output_tokens" | "cache_creation_input_tokens" | "cache_read_input_tokens",
-  unknown
->
 
 /** As documented. What comes may differ. */
 interface MessageEvent {

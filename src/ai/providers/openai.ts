@@ -1,4 +1,4 @@
-import { type ModelAdapter, tokens } from "./adapter"
+import { failedStatus, type ModelAdapter, tokens } from "./adapter"
 
 const OWN_URL = "https://api.openai.com/v1"
 
@@ -28,7 +28,7 @@ export const openai: ModelAdapter = {
 
   part(data) {
     const { choices, usage, error } = data as Chunk
-    if (error) return { failed: statusOf(error) }
+    if (error) return { failed: failedStatus(`${error.code} ${error.type}`) }
     const { delta, finish_reason } = choices?.[0] ?? {}
     return {
       text: typeof delta?.content === "string" ? delta.content : undefined,
@@ -45,7 +45,3 @@ interface Chunk {
   usage?: { prompt_tokens?: unknown; completion_tokens?: unknown }
   error?: { code?: unknown; type?: unknown }
 }
-
-/** Some gateways say a status, others a word. */
-const statusOf = ({ code, type }: NonNullable<Chunk["error"]>) =>
-  Number(code) || (/rate_limit/.test(`${code} ${type}`) ? 429 : 500)
