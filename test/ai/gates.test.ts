@@ -5,7 +5,7 @@ import type { AiTask } from "../../src/ai/ai-task"
 import { endCall, freeOverdueCalls, quotaOf, type Reservation } from "../../src/ai/calls"
 import { admit, requireOwnProject } from "../../src/ai/gates"
 import { aiCalls, aiInstanceSpending, aiQuotas, aiSpending } from "../../src/ai/tables"
-import { loadSettings, useSettings } from "../../src/core/config"
+import { loadSettings, settings, useSettings } from "../../src/core/config"
 import { ApiError } from "../../src/core/errors"
 import { newId } from "../../src/core/ids"
 import { openSecrets } from "../../src/core/secrets"
@@ -13,9 +13,10 @@ import { clock, millisFrom } from "../../src/core/time"
 import { type Caller, nobody, PROJECT_DEFAULTS } from "../../src/identity/caller"
 import type { AiSettings } from "../../src/identity/tables"
 import { limitsOfPlan } from "../../src/plans/plans"
+import { openStore } from "../../src/store/open"
 import { testStore } from "../harness/store"
 
-const { store, folder, [Symbol.asyncDispose]: close } = await testStore()
+const { store, folder, database_url, [Symbol.asyncDispose]: close } = await testStore()
 const parts = { store, secrets: openSecrets({ data_dir: folder, master_key: null }) }
 const { read } = clock
 const before = loadSettings()
@@ -172,6 +173,19 @@ describe("gate 3", () => {
     expect((await refused({ ...caller, project_id: newId(), key_id: newId() }))?.[0]).toBe(402)
     time = millisFrom("2026-12-01T00:00:00.000Z")
     expect(await refused(caller)).toBeUndefined()
+  })
+
+  test.skipIf(database_url === null)("on two nodes at once: the same 25", async () => {
+    const other = await openStore({ ...settings(), data_dir: folder, database_url })
+    const nodes = [parts, { ...parts, store: other }]
+    const caller = key()
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, (_, at) =>
+        refusalOf(admit(nodes[at % 2] ?? parts, caller, task())),
+      ),
+    )
+    await other.close()
+    expect(answers.filter((one) => one === undefined)).toHaveLength(25)
   })
 
   test("what fails is given back, what succeeds or is left stays, and unlimited is counted", async () => {
