@@ -1,11 +1,14 @@
 import { type AnyRoute, type Call, projectRow, route } from "../http/route"
 import { EXAMPLE_ID } from "../lib/record-fields"
+import { analyzeTask } from "./advice/analyze"
+import type { AdviceParts } from "./advice/facts"
 import * as schemas from "./ai-schemas"
 import { type AnswerParts, answer, answerOnce } from "./answer"
 import { requireOwnProject } from "./gates"
 import { draftTask, rewriteTask, suggestTask, type TemplateTaskParts } from "./template-tasks"
+import { workflowTask } from "./workflow-task"
 
-export interface AiParts extends AnswerParts, TemplateTaskParts {}
+export interface AiParts extends Omit<AdviceParts, "store">, AnswerParts, TemplateTaskParts {}
 
 const MOST_BYTES = 262_144
 const TIME_LIMIT_MS = 120_000
@@ -72,6 +75,32 @@ export const aiRoutes = (parts: AiParts): AnyRoute[] => [
     errors: GATES,
     handle: async (call) =>
       answer(parts, own(call), await rewriteTask(parts, call.caller, call.body)),
+  }),
+  route({
+    ...streamRow("/v1/ai/workflows/generate"),
+    summary: "Write a workflow from a description",
+    body: schemas.Generating,
+    example: { project_id: EXAMPLE_ID, description: "Welcome people, and ask again after 3 days." },
+    response: schemas.Generated,
+    errors: [...GATES, "ai_workflow_invalid"],
+    handle: async (call) =>
+      answer(parts, own(call), await workflowTask(parts, call.caller, call.body)),
+  }),
+  route({
+    ...streamRow("/v1/ai/broadcasts/analyze"),
+    summary: "Get advice on a broadcast before it is sent",
+    body: schemas.Analyzing,
+    example: {
+      project_id: EXAMPLE_ID,
+      draft: {
+        ...{ channel: "email", subject: "LAST CHANCE", body: `<p>${CONTENT}</p>` },
+        ...{ topic_key: null, audience_size_estimate: 1200 },
+      },
+    },
+    response: schemas.Analysis,
+    errors: [...GATES, "ai_advisory_invalid", "topic_not_found"],
+    handle: async (call) =>
+      answer(parts, own(call), await analyzeTask(parts, call.caller, call.body)),
   }),
 ]
 

@@ -175,9 +175,11 @@ POST /session/token
 POST /u/{token}
 POST /v1/accounts/me/projects
 POST /v1/admin/backups
+POST /v1/ai/broadcasts/analyze
 POST /v1/ai/subjects/suggest
 POST /v1/ai/templates/draft
 POST /v1/ai/templates/rewrite
+POST /v1/ai/workflows/generate
 POST /v1/auth/anonymous
 POST /v1/auth/anonymous/convert
 POST /v1/auth/change-email

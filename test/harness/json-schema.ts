@@ -86,6 +86,9 @@ const isText = (value: unknown): value is string => typeof value === "string"
 const isNumber = (value: unknown): value is number => typeof value === "number"
 const isAny = (value: unknown): value is unknown => value !== undefined
 
+const nothing: Judge = (value, path, out) =>
+  void out.push(`${path}: the schema allows nothing here: ${tell(value)}`)
+
 const KEYWORDS: Record<string, Keyword> = {
   type: (given: string | string[]) => {
     const kinds = [given].flat()
@@ -146,9 +149,10 @@ const KEYWORDS: Record<string, Keyword> = {
     }
   },
   additionalProperties: (given: JsonSchema | boolean, { properties = {} }, validatorOf) => {
-    const judge = given === true ? undefined : validatorOf(given as JsonSchema)
+    if (given === true) return () => {}
+    const judge = given === false ? nothing : validatorOf(given)
     return (value, path, out) => {
-      if (!judge || !isObject(value)) return
+      if (!isObject(value)) return
       for (const [name, inner] of Object.entries(value)) {
         if (!Object.hasOwn(properties as object, name)) judge(inner, `${path}.${name}`, out)
       }

@@ -191,6 +191,8 @@ export const ROWS: Record<string, Row> = {
   "GET /v1/ai/entitlement": plain,
   "GET /v1/ai/usage": plain,
   "POST /v1/ai/subjects/suggest": ofProject({ channel: "email", template_body: "x" }),
+  "POST /v1/ai/workflows/generate": ofProject({ description: "x" }),
+  "POST /v1/ai/broadcasts/analyze": ofProject({ draft: { channel: "email", body: "x" } }),
   "POST /v1/ai/templates/draft": ofProject({ channel: "email", brief: "x" }),
   "POST /v1/ai/templates/rewrite": ofProject({
     ...{ channel: "email", instruction: "x" },
