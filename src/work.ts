@@ -1,4 +1,3 @@
-import { freeOverdueCalls } from "./ai/calls"
 import { applicationDeleted } from "./auth/applications"
 import type { AuthParts } from "./auth/auth-parts"
 import { newDeviceSeen } from "./auth/new-device"
@@ -229,7 +228,6 @@ export function recurringWork(parts: RecurringParts): EveryRow[] {
     own("retention", MINUTE, tidyRounds(store, settings, parts)),
     shared("inboxes", SECOND, (signal) => wakeInboxes(store, namedByMessages, signal)),
     shared("stranded messages", MINUTE, () => wakeStranded(store)),
-    shared("AI calls of a crash", MINUTE, () => freeOverdueCalls(store)),
     shared("scheduled backup", MINUTE, () => requestDueBackup(store, settings)),
     shared("reputation", MINUTE, async () => {
       await assessAll(store)

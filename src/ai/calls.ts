@@ -91,13 +91,13 @@ export async function quotaOf(
 /** Overdue calls of one round; the others come with the next ones. */
 const AT_ONCE = 200
 
-/** Ends the calls that a crash left, and gives back all that they hold. */
-export async function freeOverdueCalls(store: Store): Promise<void> {
+/** Ends calls that a crash left, and gives back all that they hold. Returns how many. */
+export async function freeOverdueCalls(store: Store): Promise<number> {
   const { lease_until } = aiCalls
   const overdue = store.read.select().from(aiCalls).where(lte(lease_until, now()))
-  for (const call of await overdue.orderBy(asc(lease_until)).limit(AT_ONCE)) {
-    await store.tx((tx) => settle(tx, call, 0, false))
-  }
+  const calls = await overdue.orderBy(asc(lease_until)).limit(AT_ONCE)
+  for (const call of calls) await store.tx((tx) => settle(tx, call, 0, false))
+  return calls.length
 }
 
 /** In millionths of a US dollar, rounded up. */

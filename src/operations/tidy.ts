@@ -1,5 +1,6 @@
 import { asc, eq, gt } from "drizzle-orm"
 import { purgeAiMonths } from "../ai/ai-retention"
+import { freeOverdueCalls } from "../ai/calls"
 import { purgeAuditLog } from "../audit-log/audit-log"
 import { purgeSignIns } from "../auth/ended-rows"
 import type { Blobs } from "../core/blobs"
@@ -98,7 +99,7 @@ async function purgeShortLived(store: Store, all: All) {
       purgePolicies,
     ],
     ...[purgeHours, purgeWebhookHours, purgeExpired, purgeSoftFailures, purgeGeneralBounces],
-    ...[purgeCountryHours, purgeChanges, purgeTickets],
+    ...[purgeCountryHours, purgeChanges, purgeTickets, freeOverdueCalls],
   ]
   for (const purge of purges) await all(() => purge(store))
 }

@@ -96,7 +96,7 @@ const OVER_ROWS: Record<string, Record<string, unknown>> = {
   ai_quotas: { period: currentPeriod() },
   ai_spending: { period: currentPeriod() },
   ai_instance_spending: { period: currentPeriod() },
-  ai_calls: { lease_until: now() },
+  ai_calls: { lease_until: now(), period: currentPeriod() },
   rate_windows: { ends: now() },
   soft_failures: { channel: "email" },
   nodes: { seen_at: "2020-01-01T00:00:00.000Z" },
