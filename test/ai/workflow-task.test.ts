@@ -52,7 +52,7 @@ describe("A workflow of a model", () => {
     const fixed = createHash("sha256")
       .update(system + JSON.stringify(schema))
       .digest("hex")
-    expect([version, fixed.slice(0, 16)]).toEqual(["generate-workflow-1", "3ce5456642c42fc6"])
+    expect([version, fixed.slice(0, 16)]).toEqual(["generate-workflow-1", "5414d27eb2305037"])
   })
 
   test("is the result where it is right", async () => {
