@@ -11,18 +11,14 @@ const LINE_BREAK = /\r\n|[\n\r\v\f\u001c-\u001e\u0085\u2028\u2029]/
 const SECRET = /\b(?:svc_(?:live|test)_|svca_sec_|whsec_)[\w+/=-]+/g
 
 /**
- * A text of a person as data in a prompt. Each of its lines begins with a bar, and the line that ends the data
- * does not: so no text ends its own fence. The name is ours.
+ * The texts of people as data in a prompt, each in a fence with its name, which is ours. Each line of a text begins
+ * with a bar, and the line that ends its data does not: so no text ends its own fence.
  */
-export function fencedData(name: string, text: string): string {
-  const lines = text.replace(SECRET, "[secret]").split(LINE_BREAK)
-  const barred = lines.map((line) => `| ${line}`)
-  return [`[begin ${name}]`, ...barred, `[end ${name}]`].join("\n")
-}
-
-/** The user's part of a prompt: each text that is there, in its fence. */
 export const fencedFields = (fields: Record<string, string | number | null | undefined>): string =>
   Object.entries(fields)
-    .filter(([, text]) => text !== null && text !== undefined && text !== "")
-    .map(([name, text]) => fencedData(name, String(text)))
+    .filter(([, text]) => text)
+    .map(([name, text]) => {
+      const lines = String(text).replace(SECRET, "[secret]").split(LINE_BREAK)
+      return [`[begin ${name}]`, ...lines.map((line) => `| ${line}`), `[end ${name}]`].join("\n")
+    })
     .join("\n\n")

@@ -11,10 +11,11 @@ import { TEMPLATE_NAME } from "../templates/limits"
 import { readTemplate } from "../templates/template-input"
 import { validateNew } from "../templates/writing"
 import { activeContent } from "./active-content"
+import type { Drafting, Rewriting, Suggesting } from "./ai-schemas"
 import type { AiTask } from "./ai-task"
 import { projectContext } from "./project-context"
-import { DraftedByModel, draftTemplate, type WritingStyle } from "./prompts/draft-template"
-import { type BlockToRewrite, RewrittenByModel, rewriteBlock } from "./prompts/rewrite-block"
+import { DraftedByModel, draftTemplate } from "./prompts/draft-template"
+import { RewrittenByModel, rewriteBlock } from "./prompts/rewrite-block"
 import { SuggestedSubjects, suggestSubjects } from "./prompts/suggest-subjects"
 import { withKnownVariables } from "./variable-check"
 
@@ -32,7 +33,7 @@ const LONGEST_SUBJECT = 255
 export async function suggestTask(
   parts: TemplateTaskParts,
   caller: Caller,
-  { channel, template_body }: { channel: AudienceChannel; template_body: string },
+  { channel, template_body }: Static<typeof Suggesting>,
 ): Promise<AiTask> {
   const { shown } = await projectContext(parts.store.read, caller.project_id)
   return {
@@ -42,31 +43,28 @@ export async function suggestTask(
     async read(output) {
       const { suggestions } = shaped(SuggestedSubjects, output)
       const ranked = suggestions.sort((a, b) => b.predicted_open_rate - a.predicted_open_rate)
-      const apart = [...new Map(ranked.map((one) => [one.subject, one])).values()]
-      const read = apart.slice(0, MOST_READ).map((one) => isUsable(parts, caller, one))
-      const usable = await Promise.all(read)
-      const best = apart.filter((_, at) => usable[at]).slice(0, SUGGESTIONS)
-      if (best.length < SUGGESTIONS) throw unfit("too_few", "It has fewer than 5 subjects.")
-      const told = best.map((one, at) => ({
-        ...{ rank: at + 1, ...one },
-        length: countCharacters(one.subject),
-      }))
-      return { complete: { suggestions: told } }
+      const apart = new Map(ranked.filter(isUsable).map((one) => [one.subject, one]))
+      const fit: object[] = []
+      for (const one of [...apart.values()].slice(0, MOST_READ)) {
+        if (fit.length === SUGGESTIONS || !(await isTemplate(parts, caller, one.subject))) continue
+        fit.push({ rank: fit.length + 1, ...one, length: countCharacters(one.subject) })
+      }
+      if (fit.length < SUGGESTIONS) throw unfit("too_few", "It has fewer than 5 subjects.")
+      return { complete: { suggestions: fit } }
     },
   }
 }
 
-async function isUsable(
-  parts: TemplateTaskParts,
-  caller: Caller,
-  { subject, predicted_open_rate: rate }: { subject: string; predicted_open_rate: number },
-): Promise<boolean> {
-  if (!isLine(subject) || subject.length > LONGEST_SUBJECT || rate < 0 || rate > 1) return false
-  return namesIn(parts, caller, { name: NAMELESS, subject }).then(
+type Suggestion = Static<typeof SuggestedSubjects>["suggestions"][number]
+
+const isUsable = ({ subject, predicted_open_rate: rate }: Suggestion) =>
+  isLine(subject) && subject.length <= LONGEST_SUBJECT && rate >= 0 && rate <= 1
+
+const isTemplate = (parts: TemplateTaskParts, caller: Caller, subject: string) =>
+  namesIn(parts, caller, { name: NAMELESS, subject }).then(
     () => true,
     (error) => (error instanceof ApiError ? false : Promise.reject(error)),
   )
-}
 
 const NAMELESS = "draft"
 
@@ -77,7 +75,7 @@ const isLine = (text: string) => LINE.test(text) && text.trim() !== ""
 export async function draftTask(
   parts: TemplateTaskParts,
   caller: Caller,
-  body: WritingStyle & { channel: AudienceChannel; brief: string },
+  body: Static<typeof Drafting>,
 ): Promise<AiTask> {
   const { known, shown } = await projectContext(parts.store.read, caller.project_id)
   return {
@@ -130,7 +128,7 @@ const NAME = new RegExp(TEMPLATE_NAME)
 export async function rewriteTask(
   parts: TemplateTaskParts,
   caller: Caller,
-  body: BlockToRewrite,
+  body: Static<typeof Rewriting>,
 ): Promise<AiTask> {
   const { known, shown } = await projectContext(parts.store.read, caller.project_id)
   const { id = null, type } = body.block

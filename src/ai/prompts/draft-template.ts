@@ -1,5 +1,6 @@
-import { type TProperties, Type as t } from "@sinclair/typebox"
+import { type Static, type TProperties, Type as t } from "@sinclair/typebox"
 import { oneOf, orNull } from "../../http/field-schemas"
+import type { Drafting } from "../ai-schemas"
 import type { Prompt } from "../ai-task"
 import { FENCE_RULE, fencedFields } from "../fenced"
 
@@ -37,28 +38,16 @@ export const DraftedByModel = closedObject({
   template: closedObject({ name: t.String(), ...texts, variables: t.Array(Variable) }),
 })
 
-/** How a text is to be written. */
-export interface WritingStyle {
-  channel: string
-  tone?: string
-  locale?: string
-  /** Names that the text may use, beside those of the project. */
-  variables?: string[]
-}
-
 /** The data that every request for a text of a template has. */
-export const styleFields = (style: WritingStyle, known: string[]) => ({
-  ...{ channel: style.channel, tone: style.tone, locale: style.locale },
-  variables: [...(style.variables ?? []), ...known].join("\n"),
-})
-
-export const draftTemplate = (
-  style: WritingStyle & { brief: string },
+export const styleFields = (
+  { channel, tone, locale, variables = [] }: Omit<Static<typeof Drafting>, "brief">,
   known: string[],
-): Prompt => ({
+) => ({ channel, tone, locale, variables: [...variables, ...known].join("\n") })
+
+export const draftTemplate = (wanted: Static<typeof Drafting>, known: string[]): Prompt => ({
   version: "draft-template-1",
   system: SYSTEM,
-  user: fencedFields({ ...styleFields(style, known), brief: style.brief }),
+  user: fencedFields({ ...styleFields(wanted, known), brief: wanted.brief }),
   schema: { name: "template", schema: DraftedByModel },
   max_output_tokens: 8_000,
 })

@@ -1,7 +1,8 @@
-import { Type as t } from "@sinclair/typebox"
+import { type Static, Type as t } from "@sinclair/typebox"
+import type { Rewriting } from "../ai-schemas"
 import type { Prompt } from "../ai-task"
 import { FENCE_RULE, fencedFields } from "../fenced"
-import { closedObject, HANDLEBARS_RULE, styleFields, type WritingStyle } from "./draft-template"
+import { closedObject, HANDLEBARS_RULE, styleFields } from "./draft-template"
 
 const SYSTEM = `You rewrite one block of a template of messages that a company sends to its customers.
 Answer with one JSON object {"block": {"content": …}} that follows the schema, and with nothing else.
@@ -13,13 +14,7 @@ ${FENCE_RULE}`
 
 export const RewrittenByModel = closedObject({ block: closedObject({ content: t.String() }) })
 
-export interface BlockToRewrite extends WritingStyle {
-  block: { id?: string; type: string; content: string }
-  instruction: string
-  max_length?: number
-}
-
-export const rewriteBlock = (wanted: BlockToRewrite, known: string[]): Prompt => ({
+export const rewriteBlock = (wanted: Static<typeof Rewriting>, known: string[]): Prompt => ({
   version: "rewrite-block-1",
   system: SYSTEM,
   user: fencedFields({
