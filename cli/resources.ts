@@ -1,5 +1,6 @@
 import { accountRows, useProjectRow } from "./commands/accounts"
 import { adminResource, planResource } from "./commands/admin"
+import { authoring } from "./commands/ai"
 import { oauthResource } from "./commands/application-oauth"
 import { applicationResources } from "./commands/applications"
 import { categoryRows } from "./commands/categories"
@@ -87,6 +88,7 @@ export const resources: readonly Resource[] = [
     example: ["templates list", "templates render receipt --var name=Ann"],
     rows: templateRows,
   },
+  authoring,
   {
     noun: "inbound",
     about: "read, wait for and answer received mail",

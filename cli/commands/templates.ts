@@ -82,7 +82,7 @@ const VARIABLES: FieldFlags = {
 const isNow = ({ name, status, version }: Template): string =>
   `${name} is ${status}, version ${version}`
 
-const wrote = ({ name, version, published_version }: Template): string =>
+export const wrote = ({ name, version, published_version }: Template): string =>
   published_version === version
     ? `published version ${version} of ${name}`
     : `stored version ${version} of ${name} as a draft`

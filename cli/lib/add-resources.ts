@@ -1,10 +1,11 @@
 import type { Command } from "commander"
-import { addressOf } from "../../src/client/client"
+import { type AnyInput, addressOf } from "../../src/client/client"
 import type { OperationRow } from "../../src/client/operation"
 import { operations } from "../../src/client/operations"
+import { streamedAnswer } from "./authoring-stream"
 import { type Client, requireParams } from "./client"
 import type { Action, Context } from "./context"
-import { exits, usage } from "./errors"
+import { exits, Failure, usage } from "./errors"
 import {
   addOption,
   camel,
@@ -131,7 +132,9 @@ export function actionOf(noun: string, one: PlainRow): Action<PlainOptions> {
       ...(typeof key === "string" && { headers: { "idempotency-key": key } }),
     }
     if (!many) {
-      const answer = await client.send(route, input)
+      const answer = parts.streams
+        ? await watched(context, one, client, input)
+        : await client.send(route, input)
       return await shownAnswer(context, one, { options, words, sent: sent ?? {}, answer })
     }
     const limit = typeof options.limit === "string" ? options.limit : undefined
@@ -207,13 +210,29 @@ const CALL_LIMIT = 30_000
 
 function clientOf(
   context: Context,
-  { parts }: PlainRow,
+  { parts: { anonymous, of_account, time_limit } }: PlainRow,
   { wait }: PlainOptions,
   [account_id]: readonly string[],
 ) {
-  if (parts.anonymous) return context.anonymous()
-  const choice = parts.of_account && account_id ? { account_id, project_id: null } : undefined
-  return context.client(wait === true ? CALL_LIMIT : undefined, choice)
+  if (anonymous) return context.anonymous()
+  const choice = of_account && account_id ? { account_id, project_id: null } : undefined
+  return context.client(wait === true ? CALL_LIMIT : (context.timeout ?? time_limit), choice)
+}
+
+/** The answer as a whole, once its stream has been shown. */
+async function watched(
+  context: Context,
+  { route, parts }: PlainRow,
+  client: Client,
+  input: AnyInput,
+) {
+  const headers = { ...input.headers, accept: "text/event-stream" }
+  try {
+    const bytes = await client.stream(route, { ...input, headers })
+    return { data: await streamedAnswer(context, bytes) }
+  } catch (error) {
+    throw parts.refused && error instanceof Failure ? await parts.refused(context, error) : error
+  }
 }
 
 async function paramsFrom({ route, parts }: PlainRow, client: Client, words: readonly string[]) {

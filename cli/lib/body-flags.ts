@@ -42,7 +42,7 @@ function headerField(text: string): [string, string] {
 }
 
 /** Inline or from a file; `-` reads stdin. */
-const body = (name: "text" | "html", what: string): FieldFlags => ({
+export const body = (name: string, what: string): FieldFlags => ({
   options: [
     [`--${name} <${name}>`, `${what}; \`-\` reads stdin`],
     [`--${name}-file <file>`, `file with the ${what}`],

@@ -101,7 +101,7 @@ export function openClient(connection: Connection, options: ClientOptions): Clie
     async stream(name, input = {}) {
       requireParams(input.params ?? {})
       const { accept: _, ...call } = requestOf(name, input)
-      const token = connection.signed_in ? await options.access?.() : undefined
+      const token = await tokenFor(connection, options, call)
       return streamed(connection, options, { ...call, token })
     },
     within: (timeout) => openClient(connection, { ...options, timeout }),
@@ -148,11 +148,16 @@ function requireQuery(name: OperationName, query: object): void {
   if (wrong !== undefined) throw new Error(`${wrong}: no query field`)
 }
 
-async function patiently(connection: Connection, options: ClientOptions, call: Call) {
+/** The token of a sign-in, where there is one. Throws where nothing is to be sent, and without any credential. */
+async function tokenFor(connection: Connection, options: ClientOptions, call: Call) {
   if (options.dry_run && call.method !== "GET") throw new DryRun(described(connection, call))
   const { api_key, signed_in } = connection
   if (api_key === null && !signed_in && !options.anonymous) throw noKey(connection)
-  const token = signed_in && !options.anonymous ? await options.access?.() : undefined
+  return signed_in && !options.anonymous ? await options.access?.() : undefined
+}
+
+async function patiently(connection: Connection, options: ClientOptions, call: Call) {
+  const token = await tokenFor(connection, options, call)
   const deadline = millis() + options.timeout
 
   while (true) {

@@ -26,6 +26,8 @@ test("the box shows its checks with the forecast of the disk, held work and back
   expect(text).toContain("Free space on the disk")
   expect(text).toMatch(/warning +! Invariant I4 is broken in 2 places/)
   expect(text).toMatch(/held +1,204 wait since a restore, the oldest for 3 h/)
+  expect(text).toMatch(/AI +\$0\.0031 of \$20\.00 spent, \$0\.0044 expected for the month/)
+  expect(text).toMatch(/draft_template +3 +25 +\$0\.0031/)
   expect(text).toMatch(/BACKUP +SIZE +CHECKED +AGE/)
   expect(text).toMatch(/70\.0 MB +✓ +\d+ \w+ {2,}lacks 2 files/)
   expect(text).toMatch(/12\.0 KB +✗/)

@@ -288,6 +288,15 @@ export const boxFacts = (more: Partial<BoxFacts> = {}): BoxFacts => ({
     failed_24h: 0,
     paused: true,
   },
+  authoring: {
+    period: { start: "2026-11-01T00:00:00.000Z", end: "2026-12-01T00:00:00.000Z" },
+    ...{ spend_usd: 0.0031, budget_usd: 20, remaining_usd: 19.9969, projected_usd: 0.0044 },
+    by_action: [
+      { action: "draft_template", count: 3, limit: 25, spend_usd: 0.0031 },
+      { action: "analyze_broadcast", count: 0, limit: -1, spend_usd: 0 },
+    ],
+    by_tier: [{ tier: "standard", count: 3, spend_usd: 0.0031 }],
+  },
   server: { data_dir: "/srv/restored box", run_id: idAt(NOW) },
   ...more,
 })

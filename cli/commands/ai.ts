@@ -1,0 +1,177 @@
+import type { AnswerOf, OperationName } from "../../src/client/client"
+import { readsFrames } from "../lib/authoring-stream"
+import {
+  advisoryText,
+  costText,
+  draftText,
+  entitlementText,
+  generatedText,
+  rewrittenText,
+  spendingText,
+  suggestionText,
+} from "../lib/authoring-text"
+import { body } from "../lib/body-flags"
+import type { Context } from "../lib/context"
+import type { Failure } from "../lib/errors"
+import { type FieldFlags, flag, type PlainOptions } from "../lib/field-flags"
+import { wholeNumber } from "../lib/input"
+import { type DataOf, type PlainFlags, type Resource, row } from "../lib/resource"
+import type { Paint } from "../lib/terminal"
+import { wrote } from "./templates"
+
+/** A server ends such a call within 120 s; the rest is the way. */
+const LONGEST = 130_000
+
+/** What every call to a model has. */
+const OF_MODEL = {
+  time_limit: LONGEST,
+  /** A key knows its project; of a person it is the one that the server works in. */
+  async input(_: PlainOptions, __: readonly string[], context: Context) {
+    const { signed_in, project_id } = context.connection()
+    if (signed_in && project_id) return { project_id }
+    return { project_id: (await context.call("GET /v1/ai/entitlement")).data.project_id }
+  },
+}
+
+const CHANNEL: FieldFlags = {
+  options: [["--channel <channel>", "channel: email, push, sms or in_app (default: email)"]],
+  read: ({ channel = "email" }) => channel,
+}
+
+const WRITING: PlainFlags = {
+  ...{ project_id: false, channel: CHANNEL },
+  locale: "language to write in, as a BCP 47 tag",
+  variables: flag([
+    ...["--variable <name>", "variable that the text may use; may be repeated"],
+    "several",
+  ] as const),
+}
+
+/** Shows the result with what it took; in a pipe its stream has told both. */
+const printed =
+  <Name extends OperationName>(
+    text: (data: DataOf<Name>, paint: Paint, width: number) => string,
+    save?: (context: Context, data: DataOf<Name>, name: string) => Promise<void>,
+  ) =>
+  async (context: Context, answer: AnswerOf<Name>, { save: name }: PlainOptions) => {
+    const { output, paint, terminal } = context
+    const { data } = answer as { data: DataOf<Name> & Parameters<typeof costText>[0] }
+    const human = () => `${text(data, paint, terminal.width)}\n\n${costText(data, paint)}`
+    if (!readsFrames(context)) await output.record({ ...data }, human, "")
+    if (typeof name === "string") await save?.(context, data, name)
+  }
+
+/** Creates the template as any other is created. A person reads it before sends use it. */
+async function saveDraft(context: Context, { template }: DraftAnswer, name: string): Promise<void> {
+  const { output, paint } = context
+  const { channel, subject, html, text, title, body } = template
+  const fields = channel === "sms" ? { body } : { title, body }
+  const texts = channel === "email" ? { subject, html, text } : { channels: { [channel]: fields } }
+  const request = { body: { name, draft: true, ...texts } }
+  const { data } = (await context.client().send("POST /v1/templates", request)) as Created
+  if (readsFrames(context)) return await output.line({ event: "saved", data }, String)
+  if (output.form === "json") return
+  await output.record(data, () => `\n${paint.green("✓")} ${wrote(data)}`)
+  await output.next(`belfry templates render ${name}`)
+}
+
+type DraftAnswer = DataOf<"POST /v1/ai/templates/draft">
+type Created = AnswerOf<"POST /v1/templates">
+
+/** Shows the advice by rules that a refusal may carry. */
+async function showRefused({ output, paint }: Context, failure: Failure): Promise<Failure> {
+  const { advisory, metadata: _, ...details } = failure.details
+  if (output.form !== "human" || advisory === undefined) return failure
+  await output.raw(`${advisoryText({ advisory } as Analysis, paint)}\n\n`)
+  return failure.with({ details })
+}
+
+type Analysis = DataOf<"POST /v1/ai/broadcasts/analyze">
+
+/** What a model writes, and what it took. */
+export const authoring: Resource = {
+  noun: "ai",
+  about: "let a model write and advise; nothing is sent by it",
+  example: ["ai draft 'Your order has shipped' --save shipped", "ai usage"],
+  rows: [
+    row("suggest", "POST /v1/ai/subjects/suggest", {
+      ...OF_MODEL,
+      about: "suggest five subjects for a text, the best first",
+      example: "--body-file receipt.html",
+      flags: {
+        ...{ project_id: false, channel: CHANNEL },
+        template_body: body("body", "text that the subject is for"),
+      },
+      print: printed(suggestionText),
+    }),
+    row("draft <brief>", "POST /v1/ai/templates/draft", {
+      ...OF_MODEL,
+      streams: true,
+      about: "draft a template, and show it as it is written",
+      word: "'Tell a customer that the order has shipped'",
+      example: ["--variable first_name --save shipped", "--channel sms --tone friendly"],
+      flags: WRITING,
+      options: [["--save <name>", "store it as a template with this name, not yet published"]],
+      print: printed(draftText, saveDraft),
+    }),
+    row("rewrite <instruction>", "POST /v1/ai/templates/rewrite", {
+      ...OF_MODEL,
+      streams: true,
+      about: "write one block of a template in another way",
+      word: "'Make it shorter'",
+      example: "--content 'We are happy to tell you that your order has shipped.'",
+      flags: {
+        ...WRITING,
+        "block.type": {
+          options: [
+            ["--type <type>", "heading, paragraph, button, list or html (default: paragraph)"],
+          ],
+          read: ({ type = "paragraph" }) => type,
+        },
+        "block.content": body("content", "text of the block"),
+      },
+      print: printed(rewrittenText),
+    }),
+    row("workflow <description>", "POST /v1/ai/workflows/generate", {
+      ...OF_MODEL,
+      streams: true,
+      about: "write a workflow; --json prints it for a file",
+      word: "'Welcome a new user, and remind them after two days'",
+      example: ["", "--json=workflow"],
+      flags: { project_id: false },
+      print: printed(generatedText),
+    }),
+    row("analyze", "POST /v1/ai/broadcasts/analyze", {
+      ...OF_MODEL,
+      streams: true,
+      about: "advise on a draft before it is sent to many; works without a model, too",
+      example: "--subject 'Our winter sale' --body-file sale.html --topic product-news",
+      flags: {
+        ...{ project_id: false, "draft.channel": CHANNEL },
+        "draft.subject": flag(["--subject <text>", "subject of the draft", "required"]),
+        "draft.body": body("body", "text of the draft"),
+        "draft.topic_key": {
+          options: [["--topic <topic>", "topic whose subscribers get it"]],
+          read: ({ topic = null }) => topic,
+        },
+        "draft.audience_size_estimate": {
+          options: [["--audience <number>", "how many people get it, estimated (default: 0)"]],
+          read: ({ audience = "0" }) => wholeNumber(String(audience), "--audience"),
+        },
+      },
+      refused: showRefused,
+      print: printed(advisoryText),
+    }),
+    row("usage", "GET /v1/ai/usage", {
+      about: "show what a month cost and how many calls it had, by action and tier",
+      example: ["", "--period 2026-11"],
+      flags: { project_id: false },
+      shown: spendingText,
+    }),
+    row("entitlement", "GET /v1/ai/entitlement", {
+      about: "show what the plan allows, and whether the server has a model",
+      flags: { project_id: false },
+      shown: entitlementText,
+    }),
+  ],
+}
