@@ -109,6 +109,13 @@ export const calls: Record<string, string[]> = {
   "templates check": [FOLDER, ...ONLY],
   "templates diff": [FOLDER, ...ONLY],
   "templates test-send": [ID, "a@b.c", "--var", "a=b"],
+  "ai suggest": ["--body", "b", "--channel", "sms"],
+  "ai draft": ["b", "--tone", "formal", "--locale", "de", "--variable", "a", "--save", "receipt"],
+  "ai rewrite": ["shorter", "--content", "c", "--type", "list", "--max-length", "80"],
+  "ai workflow": ["welcome"],
+  "ai analyze": ["--subject", "s", "--body", "b", "--topic", "news", "--audience", "10"],
+  "ai usage": ["--period", "2026-11"],
+  "ai entitlement": [],
   "inbound list": [
     ...["--to", "a@b.c", "--from", "m@b.c", "--kind", "dmarc_report", "--thread", ID],
     ...["--since", "1h", "--until", "1m", "--limit", "3"],
@@ -468,6 +475,7 @@ export function everything(): FakeApi {
   answerJobs(api)
   answerQueues(api)
   answerReputation(api)
+  answerAuthoring(api)
   answerMail(api)
   answerTexts(api)
   answerPushes(api)
@@ -490,6 +498,32 @@ export function everything(): FakeApi {
   answerPeople(api)
   answerMe(api)
   return api
+}
+
+function answerAuthoring(api: FakeApi): void {
+  const quotas = { draft_template: 25 }
+  const plan = { enabled: true, plan: "pro", required_plan: "starter", gateway_configured: true }
+  api.data("GET /v1/ai/entitlement", { project_id: ID, ...plan, quotas, used: quotas })
+  const spending = { spend_usd: 1, budget_usd: null, remaining_usd: null, projected_usd: 2 }
+  const period = { start: AT, end: AT }
+  api.data("GET /v1/ai/usage", { period, ...spending, by_action: [], by_tier: [] })
+  const metadata = { source: "rules", quota: { used: 1, limit: null } }
+  const notes = { deliverability_risks: [], frequency_conflicts: [], audience_warnings: [] }
+  const advice = { summary: "s", recommended_action: "send" }
+  const advisory = { ...advice, ...notes, send_time_suggestions: [], content_notes: [] }
+  const template = { name: "t", channel: "email", subject: "s", html: "h", text: null }
+  api.data("POST /v1/ai/subjects/suggest", { suggestions: [], metadata })
+  answerFrames(api, "templates/draft", { template, metadata })
+  answerFrames(api, "templates/rewrite", { block: { content: "c" }, metadata })
+  answerFrames(api, "workflows/generate", { workflow: { key: "w", steps: [] }, metadata })
+  answerFrames(api, "broadcasts/analyze", { advisory, metadata })
+}
+
+function answerFrames(api: FakeApi, path: string, complete: object): void {
+  const data = JSON.stringify(complete)
+  const body = `event: complete\ndata: ${data}\n\nevent: done\ndata: {}\n\n`
+  const headers = { "content-type": "text/event-stream" }
+  api.answer(`POST /v1/ai/${path}`, { body, headers })
 }
 
 function answerApplications(api: FakeApi): void {

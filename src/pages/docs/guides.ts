@@ -1,3 +1,4 @@
+import ai from "../../../docs/ai.md" with { type: "file" }
 import auth from "../../../docs/auth.md" with { type: "file" }
 import backup from "../../../docs/backup.md" with { type: "file" }
 import checkingMail from "../../../docs/checking-mail.md" with { type: "file" }
@@ -50,6 +51,7 @@ export const guides: Guide[] = [
   { name: "pages", short: "Signing in to the pages", file: pages },
   { name: "domains", short: "Sending domains", file: domains },
   { name: "templates", short: "Templates", file: templates },
+  { name: "ai", short: "AI authoring", file: ai },
   { name: "scheduling", short: "Scheduled sending", file: scheduling },
   { name: "checking-mail", short: "Checking an email", file: checkingMail },
   { name: "tracking", short: "Openings and clicks", file: tracking },
