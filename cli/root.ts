@@ -45,7 +45,7 @@ const groups: Record<string, string> = {
   "Run a server:": "up open serve init migrate backup restore config status smoke upgrade admin db",
   "Sign in:": "login logout whoami setup signup password me profiles",
   "Send and read messages:":
-    "emails push sms devices scheduled templates categories topics inbound inbox subscribers suppressions domains providers mailbox smtp",
+    "emails push sms devices scheduled templates ai categories topics inbound inbox subscribers suppressions domains providers mailbox smtp",
   "Follow what happens:": "tui events webhooks listen trigger logs",
   "Keys, people and projects:": "keys projects accounts members invitations settings",
   "End users:": "applications users orgs",

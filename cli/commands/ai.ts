@@ -64,10 +64,10 @@ const printed =
 /** Creates the template as any other is created. A person reads it before sends use it. */
 async function saveDraft(context: Context, { template }: DraftAnswer, name: string): Promise<void> {
   const { output, paint } = context
-  const { channel, subject, html, text, title, body } = template
-  const fields = channel === "sms" ? { body } : { title, body }
-  const texts = channel === "email" ? { subject, html, text } : { channels: { [channel]: fields } }
-  const request = { body: { name, draft: true, ...texts } }
+  const { channel, variables, name: _, ...texts } = template
+  const written = Object.entries(texts).filter(([, text]) => text !== null)
+  const channels = { [channel]: Object.fromEntries(written) }
+  const request = { body: { name, draft: true, channels, variables } }
   const { data } = (await context.client().send("POST /v1/templates", request)) as Created
   if (readsFrames(context)) return await output.line({ event: "saved", data }, String)
   if (output.form === "json") return
@@ -154,10 +154,10 @@ export const authoring: Resource = {
           options: [["--topic <topic>", "topic whose subscribers get it"]],
           read: ({ topic = null }) => topic,
         },
-        "draft.audience_size_estimate": {
-          options: [["--audience <number>", "how many people get it, estimated (default: 0)"]],
-          read: ({ audience = "0" }) => wholeNumber(String(audience), "--audience"),
-        },
+        "draft.audience_size_estimate": flag(
+          ["--audience <number>", "how many people get it, as an estimate"],
+          wholeNumber,
+        ),
       },
       refused: showRefused,
       print: printed(advisoryText),

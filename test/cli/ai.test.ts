@@ -95,8 +95,10 @@ test("a terminal shows the text as it comes, then what it became, and --save sto
   for (const shown of ["fistname → first_name", "parcel", "3 of 25 this month", "$0.0031"])
     expect(out).toContain(shown)
   expect(out).toContain("stored version 1 of shipped as a draft")
-  const { subject, html, text } = template
-  expect(api.seen.at(-1)?.body).toEqual({ name: "shipped", draft: true, subject, html, text })
+  const { subject, html } = template
+  const channels = { email: { subject, html } }
+  const stored = { name: "shipped", draft: true, channels, variables: [] }
+  expect(api.seen.at(-1)?.body).toEqual(stored)
 })
 
 test.each([
@@ -134,12 +136,13 @@ test("advice is shown, also where a refusal carries it", async () => {
     ["complete", { advisory, metadata }],
     ["done", {}],
   ])
-  const words = ["ai", "analyze", "--subject", "SALE", "--body", "now", ...as(api), "-o", "table"]
+  const given = ["--subject", "SALE", "--body", "now", "--audience", "120"]
+  const words = ["ai", "analyze", ...given, ...as(api), "-o", "table"]
   const { out } = await belfry(words)
   for (const shown of ["revise before send", "It is not verified.", "→ Verify it.", "Shouting"])
     expect(out).toContain(shown)
   const draft = { channel: "email", subject: "SALE", body: "now", topic_key: null }
-  const sent = { project_id: PROJECT, draft: { ...draft, audience_size_estimate: 0 } }
+  const sent = { project_id: PROJECT, draft: { ...draft, audience_size_estimate: 120 } }
   expect(api.seen.at(-1)?.body).toEqual(sent)
 
   api.error("POST /v1/ai/broadcasts/analyze", 402, "ai_quota_exceeded", {

@@ -3,8 +3,10 @@ import { rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Glob } from "bun"
 import { codeBlocks } from "../docs/code-blocks"
+import { openaiGateway } from "../fakes/openai-gateway"
 import { type Belfry, binary, makeHome, runBinary, startBelfry } from "../harness/binary"
 import { root } from "../harness/migrations"
+import { environmentOf, goodModel } from "../harness/model-answers"
 import { missing } from "../harness/peers"
 import { freePort } from "../harness/ports"
 import { sizes } from "../harness/sizes"
@@ -28,6 +30,9 @@ const STAND_INS: [string | RegExp, string][] = [
   [/\b(localhost|127\.0\.0\.1):8080\b/g, "$$SERVER_HOST"],
   [/\b127\.0\.0\.1:2525\b/g, "127.0.0.1:$$INBOUND_PORT"],
   [/\blocalhost:3000\b/g, "localhost:$$RECEIVER_PORT"],
+  // A model takes gigabytes: a fake answers in its place.
+  [/\blocalhost:11434\b/g, "localhost:$$MODEL_PORT"],
+  ["ollama pull llama3.2", "true"],
   // The test's server keeps its key in its data folder.
   ["/safe/place/master.key", "$DATA_DIR/master.key"],
   // The folder of an installed service belongs to another user.
@@ -147,7 +152,9 @@ test.skipIf(missing("jq", "curl")).each(withCommands)(
   "the commands of %s run from top to bottom as they are pasted",
   async (path) => {
     // As the page on texts says for a gateway on the same machine.
-    const env = { ...lean, BELFRY_PROVIDERS_ALLOW_PRIVATE: "127.0.0.1/32" }
+    await using model = await openaiGateway(goodModel)
+    const asking = environmentOf(model.settings)
+    const env = { ...lean, ...asking, BELFRY_PROVIDERS_ALLOW_PRIVATE: "127.0.0.1/32" }
     await using server = await startBelfry({ env })
     const work = join(server.home, "work")
     await using receiver = await startReceiver(server, server.home)
@@ -185,6 +192,7 @@ test.skipIf(missing("jq", "curl")).each(withCommands)(
         BELFRY_API_KEY: server.api_key,
         DATA_DIR: server.data_dir,
         RECEIVER_PORT: String(receiver.port),
+        MODEL_PORT: new URL(model.url).port,
         INBOUND_PORT: String(server.smtp.inbound),
         PASSWORD,
         WEBHOOK_SECRET: (await server.cli("listen", "--print-secret")).stdout.trim(),

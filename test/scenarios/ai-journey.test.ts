@@ -1,0 +1,107 @@
+import { expect, test } from "bun:test"
+import { Client } from "@modelcontextprotocol/sdk/client/index.js"
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
+import type { Components } from "../../src/client/components"
+import { onTerminal } from "../cli/belfry"
+import { anthropicGateway } from "../fakes/anthropic-gateway"
+import { openaiGateway } from "../fakes/openai-gateway"
+import { type Belfry, binary, startBelfry } from "../harness/binary"
+import { environmentOf, goodModel } from "../harness/model-answers"
+import { lean } from "./serve"
+
+/** Runs a command that must succeed, and reads the JSON that it prints. */
+async function json<Answer>(server: Belfry, ...words: string[]): Promise<Answer> {
+  const { code, stdout, stderr } = await server.cli(...words)
+  if (code !== 0) throw new Error(`${words.join(" ")} ended with ${code}: ${stderr}`)
+  return JSON.parse(stdout)
+}
+
+test("without a gateway a draft gets advice: its subject shouts, and its domain is not verified", async () => {
+  await using server = await startBelfry({ env: lean })
+  expect(await server.cli("settings", "set", "default_from=news@acme.test")).toMatchObject({
+    code: 0,
+  })
+  expect(await json(server, "ai", "entitlement")).toMatchObject({ gateway_configured: false })
+  const words = ["--subject", "BIG SALE ONLY TODAY", "--body", "<p>Everything must go.</p>"]
+  const { advisory, metadata } = await json<Components["AiAnalysis"]>(
+    ...([server, "ai", "analyze", ...words, "--json"] as const),
+  )
+  expect(metadata).toMatchObject({ source: "rules", degraded: true, model: null, cost_usd: 0 })
+  expect(advisory.recommended_action).toBe("revise_before_send")
+  const titles = [...advisory.deliverability_risks, ...advisory.content_notes].map(
+    ({ title }) => title,
+  )
+  expect(titles).toEqual(
+    expect.arrayContaining(["The From domain is not verified", "The subject shouts"]),
+  )
+  const refused = await server.cli("ai", "draft", "It has shipped")
+  expect([refused.code, JSON.parse(refused.stderr).error.code]).toEqual([75, "service_unavailable"])
+})
+
+const STARTER_DRAFTS = 25
+/** US dollars for a million tokens, so that a token costs one or two millionths. */
+const PRICE = { input: 1, output: 2 }
+
+test.each([
+  ["openai", openaiGateway],
+  ["anthropic", anthropicGateway],
+] as const)(
+  "with a gateway of the form %s a Starter account drafts 25 times a month",
+  async (_, open) => {
+    await using model = await open(goodModel)
+    const settings = { ...model.settings, "ai.gateway.price_per_mtok.standard": PRICE }
+    await using server = await startBelfry({ env: { ...lean, ...environmentOf(settings) } })
+    const plan = ["admin", "plan", "set", "Main", "starter", "--data-dir", server.data_dir]
+    expect(await server.cli(...plan)).toMatchObject({ code: 0 })
+    const greeting = ["--name", "greeting", "--subject", "Hi {{first_name}}"]
+    await json(server, "templates", "create", ...greeting)
+
+    const draft = ["ai", "draft", "Tell customers that their order has shipped"]
+    const env = { BELFRY_URL: server.url, BELFRY_API_KEY: server.api_key }
+    const shown = await onTerminal([...draft, "--save", "shipped"], { env })
+    expect([shown.exit, shown.out]).toEqual([0, expect.stringContaining('{"template"')])
+    expect(shown.out).toContain("firstname → first_name")
+    const stored = await json<Components["Template"]>(server, "templates", "get", "shipped")
+    expect(stored).toMatchObject({ status: "draft", published_version: null })
+    expect(stored.subject).toBe("{{first_name}}, your order has shipped")
+
+    const { project_id } = await json<{ project_id: string }>(server, "ai", "entitlement")
+    const body = JSON.stringify({ channel: "email", project_id, brief: "It has shipped" })
+    const ask = () => server.request("/v1/ai/templates/draft", { method: "POST", body })
+    for (let nth = 1; nth < STARTER_DRAFTS; nth++) expect((await ask()).status).toBe(200)
+    const { code, stderr } = await server.cli(...draft)
+    const { error } = JSON.parse(stderr)
+    expect([code, error.code]).toEqual([6, "ai_quota_exceeded"])
+    expect(error.details).toMatchObject({ used: STARTER_DRAFTS, limit: STARTER_DRAFTS })
+    expect((await ask()).status).toBe(402)
+
+    expect({ problems: model.problems, calls: model.calls.length }).toEqual({
+      ...{ problems: [], calls: STARTER_DRAFTS },
+    })
+    const usage = await json<Components["AiUsage"]>(server, "ai", "usage")
+    const { input_tokens, output_tokens } = model.counted
+    const micro = input_tokens * PRICE.input + output_tokens * PRICE.output
+    expect(usage.spend_usd).toBeCloseTo(micro / 1_000_000, 9)
+    expect(usage.by_action).toContainEqual(
+      expect.objectContaining({ action: "draft_template", count: STARTER_DRAFTS }),
+    )
+    await readByMcp(server)
+  },
+)
+
+/** A client of the Model Context Protocol lists the tools, and reads the message that was sent. */
+async function readByMcp(server: Belfry): Promise<void> {
+  const mail = ["--from", "me@mailbox.test", "--to", "ann@mailbox.test", "--subject", "Lunch"]
+  const sent = await json<{ id: string }>(server, "emails", "send", ...mail, "--text", "Hi")
+  const client = new Client({ name: "journey", version: "1" })
+  const env = { HOME: server.home, BELFRY_URL: server.url, BELFRY_API_KEY: server.api_key }
+  await client.connect(
+    new StdioClientTransport({ command: binary, args: ["mcp"], env, stderr: "ignore" }),
+  )
+  const { tools } = await client.listTools()
+  expect(tools.length).toBeGreaterThan(0)
+  const read = { name: "getEmailsByEmailId", arguments: { email_id: sent.id } }
+  const { content } = await client.callTool(read)
+  expect(JSON.stringify(content)).toContain("Lunch")
+  await client.close()
+}
