@@ -1,15 +1,6 @@
 import type { AnswerOf, OperationName } from "../../src/client/client"
 import { readsFrames } from "../lib/authoring-stream"
-import {
-  advisoryText,
-  costText,
-  draftText,
-  entitlementText,
-  generatedText,
-  rewrittenText,
-  spendingText,
-  suggestionText,
-} from "../lib/authoring-text"
+import * as texts from "../lib/authoring-text"
 import { body } from "../lib/body-flags"
 import type { Context } from "../lib/context"
 import type { Failure } from "../lib/errors"
@@ -25,11 +16,9 @@ const LONGEST = 130_000
 /** What every call to a model has. */
 const OF_MODEL = {
   time_limit: LONGEST,
-  /** A key knows its project; of a person it is the one that the server works in. */
-  async input(_: PlainOptions, __: readonly string[], context: Context) {
-    const { signed_in, project_id } = context.connection()
-    if (signed_in && project_id) return { project_id }
-    return { project_id: (await context.call("GET /v1/ai/entitlement")).data.project_id }
+  /** A key does not tell its project, and people may have only one. */
+  async input(_: PlainOptions, __: readonly string[], { call }: Context) {
+    return { project_id: (await call("GET /v1/ai/entitlement")).data.project_id }
   },
 }
 
@@ -41,10 +30,7 @@ const CHANNEL: FieldFlags = {
 const WRITING: PlainFlags = {
   ...{ project_id: false, channel: CHANNEL },
   locale: "language to write in, as a BCP 47 tag",
-  variables: flag([
-    ...["--variable <name>", "variable that the text may use; may be repeated"],
-    "several",
-  ] as const),
+  variables: flag(["--variable <name>", "variable of the text; may be repeated", "several"]),
 }
 
 /** Shows the result with what it took; in a pipe its stream has told both. */
@@ -55,8 +41,8 @@ const printed =
   ) =>
   async (context: Context, answer: AnswerOf<Name>, { save: name }: PlainOptions) => {
     const { output, paint, terminal } = context
-    const { data } = answer as { data: DataOf<Name> & Parameters<typeof costText>[0] }
-    const human = () => `${text(data, paint, terminal.width)}\n\n${costText(data, paint)}`
+    const { data } = answer as { data: DataOf<Name> & Parameters<typeof texts.costText>[0] }
+    const human = () => `${text(data, paint, terminal.width)}\n\n${texts.costText(data, paint)}`
     if (!readsFrames(context)) await output.record({ ...data }, human, "")
     if (typeof name === "string") await save?.(context, data, name)
   }
@@ -64,8 +50,8 @@ const printed =
 /** Creates the template as any other is created. A person reads it before sends use it. */
 async function saveDraft(context: Context, { template }: DraftAnswer, name: string): Promise<void> {
   const { output, paint } = context
-  const { channel, variables, name: _, ...texts } = template
-  const written = Object.entries(texts).filter(([, text]) => text !== null)
+  const { channel, variables, name: _, ...all } = template
+  const written = Object.entries(all).filter(([, text]) => text !== null)
   const channels = { [channel]: Object.fromEntries(written) }
   const request = { body: { name, draft: true, channels, variables } }
   const { data } = (await context.client().send("POST /v1/templates", request)) as Created
@@ -82,7 +68,7 @@ type Created = AnswerOf<"POST /v1/templates">
 async function showRefused({ output, paint }: Context, failure: Failure): Promise<Failure> {
   const { advisory, metadata: _, ...details } = failure.details
   if (output.form !== "human" || advisory === undefined) return failure
-  await output.raw(`${advisoryText({ advisory } as Analysis, paint)}\n\n`)
+  await output.raw(`${texts.advisoryText({ advisory } as Analysis, paint)}\n\n`)
   return failure.with({ details })
 }
 
@@ -102,7 +88,7 @@ export const authoring: Resource = {
         ...{ project_id: false, channel: CHANNEL },
         template_body: body("body", "text that the subject is for"),
       },
-      print: printed(suggestionText),
+      shown: texts.suggestionText,
     }),
     row("draft <brief>", "POST /v1/ai/templates/draft", {
       ...OF_MODEL,
@@ -112,7 +98,7 @@ export const authoring: Resource = {
       example: ["--variable first_name --save shipped", "--channel sms --tone friendly"],
       flags: WRITING,
       options: [["--save <name>", "store it as a template with this name, not yet published"]],
-      print: printed(draftText, saveDraft),
+      print: printed(texts.draftText, saveDraft),
     }),
     row("rewrite <instruction>", "POST /v1/ai/templates/rewrite", {
       ...OF_MODEL,
@@ -130,7 +116,7 @@ export const authoring: Resource = {
         },
         "block.content": body("content", "text of the block"),
       },
-      print: printed(rewrittenText),
+      print: printed(texts.blockText),
     }),
     row("workflow <description>", "POST /v1/ai/workflows/generate", {
       ...OF_MODEL,
@@ -139,7 +125,7 @@ export const authoring: Resource = {
       word: "'Welcome a new user, and remind them after two days'",
       example: ["", "--json=workflow"],
       flags: { project_id: false },
-      print: printed(generatedText),
+      print: printed(texts.workflowText),
     }),
     row("analyze", "POST /v1/ai/broadcasts/analyze", {
       ...OF_MODEL,
@@ -160,18 +146,26 @@ export const authoring: Resource = {
         ),
       },
       refused: showRefused,
-      print: printed(advisoryText),
+      print: printed(texts.advisoryText),
     }),
     row("usage", "GET /v1/ai/usage", {
       about: "show what a month cost and how many calls it had, by action and tier",
       example: ["", "--period 2026-11"],
       flags: { project_id: false },
-      shown: spendingText,
+      shown: texts.spendingText,
     }),
     row("entitlement", "GET /v1/ai/entitlement", {
       about: "show what the plan allows, and whether the server has a model",
       flags: { project_id: false },
-      shown: entitlementText,
+      values: ({ quotas, used }) => ({
+        quotas: Object.fromEntries(
+          Object.entries(quotas).map(([action, limit]) => [
+            action,
+            `${used[action as keyof typeof used]} of ${texts.limitText(limit)}`,
+          ]),
+        ),
+        ...{ used: null, project_id: null },
+      }),
     }),
   ],
 }

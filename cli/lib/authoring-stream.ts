@@ -1,5 +1,5 @@
 import type { Context } from "./context"
-import { exitOfStatus, exits, Failure } from "./errors"
+import { exits, Failure } from "./errors"
 import { cleanText } from "./terminal"
 
 /** One event of a stream of the authoring routes. */
@@ -60,8 +60,7 @@ export async function streamedAnswer(context: Context, bytes: AsyncIterable<Uint
       }
       if (event === "variables_validated") answer.variables = data
       if (event === "complete") Object.assign(answer, data)
-      if (event === "error") failure = refusalIn(data)
-      if (event === "parse_failed") failure = unreadableAnswer(data)
+      if (event === "error" || event === "parse_failed") failure = failureIn(data)
     }
   } finally {
     if (has_text) await output.raw("\n\n")
@@ -70,23 +69,13 @@ export async function streamedAnswer(context: Context, bytes: AsyncIterable<Uint
   return answer
 }
 
-/** The statuses that these codes have where no stream has begun. */
-const STATUS: Partial<Record<string, number>> = {
-  bedrock_throttled: 503,
-  service_unavailable: 503,
-  timeout: 504,
+/** The exits that these codes have where no stream has begun. */
+const LATER = ["bedrock_throttled", "service_unavailable", "timeout"]
+
+function failureIn(data: Record<string, unknown>): Failure {
+  const { code = "parse_failed", message = UNREADABLE, details = data } = data
+  const exit = LATER.includes(`${code}`) ? exits.try_later : exits.failed
+  return new Failure(exit, `${code}`, `${message}`, { details: { ...Object(details) } })
 }
 
-function refusalIn({ code, message, details }: Record<string, unknown>): Failure {
-  const more = { details: (details ?? {}) as Record<string, unknown> }
-  return new Failure(
-    exitOfStatus(STATUS[`${code}`] ?? 502),
-    ...([`${code}`, `${message}`, more] as const),
-  )
-}
-
-const unreadableAnswer = ({ raw_excerpt }: Record<string, unknown>): Failure =>
-  new Failure(exits.failed, "parse_failed", "The model gave an answer that cannot be read.", {
-    details: { raw_excerpt },
-    hint: "ask again: the next answer may be readable",
-  })
+const UNREADABLE = "The model gave an answer that cannot be read. Ask again."

@@ -1,146 +1,114 @@
-import { counted, number, percent } from "./cells"
+import { number, percent } from "./cells"
 import type { DataOf } from "./resource"
 import { type Columns, count, fields, recordText, table, wide } from "./table"
 import { cleanText, type Paint } from "./terminal"
 
 type Suggestions = DataOf<"POST /v1/ai/subjects/suggest">
 type Draft = DataOf<"POST /v1/ai/templates/draft">
-type Rewritten = DataOf<"POST /v1/ai/templates/rewrite">
-type Generated = DataOf<"POST /v1/ai/workflows/generate">
+type Workflow = DataOf<"POST /v1/ai/workflows/generate">
 type Analysis = DataOf<"POST /v1/ai/broadcasts/analyze">
-type Entitlement = DataOf<"GET /v1/ai/entitlement">
-type AuthoringUsage = DataOf<"GET /v1/ai/usage">
+type MonthOfAi = DataOf<"GET /v1/ai/usage">
 
-/** Small amounts are the usual ones. */
-const usd = (amount: number | null): string =>
-  amount === null ? "" : `$${amount.toFixed(amount < 1 ? 4 : 2)}`
+/** Most amounts are below a cent. */
+const usd = (amount: number): string => `$${amount.toFixed(amount < 1 ? 4 : 2)}`
 
 /** A limit below 0 is none. */
-const limitText = (limit: number | null): string =>
-  limit === null || limit < 0 ? "unlimited" : number(limit)
+export const limitText = (limit: number) => (limit < 0 ? "unlimited" : number(limit))
 
 /** What the answer took: model, tokens, money and quota. */
 export function costText({ metadata }: Pick<Draft, "metadata">, paint: Paint): string {
   const { source, model, input_tokens, output_tokens, cost_usd, quota } = metadata
-  const by =
-    source === "rules"
-      ? ["by rules alone, without a model"]
-      : [model, `${number(input_tokens)} + ${number(output_tokens)} tokens`, usd(cost_usd)]
-  const left = `${number(quota.used)} of ${limitText(quota.limit)} this month`
-  return paint.dim([...by, left].join(", "))
+  const tokens = `${number(input_tokens)} + ${number(output_tokens)} tokens`
+  const by = source === "rules" ? "by rules alone" : `${model}, ${tokens}, ${usd(cost_usd)}`
+  return paint.dim(`${by}, ${number(quota.used)} of ${limitText(quota.limit)} this month`)
 }
 
-/** The variables that a text uses, those that were corrected, and those that nobody knows. */
-function variableText({ variables }: Pick<Draft, "variables">, paint: Paint): string[] {
-  if (variables === undefined) return []
-  const { detected, corrected, unknown } = variables
-  const changed = corrected.map(({ from, to }) => `${from} → ${to}`)
-  const lines = fields(
-    [
-      ["variables", detected],
-      ["corrected", changed, paint.yellow],
-      ["unknown", unknown, paint.yellow],
-    ],
-    paint,
-  )
-  return lines === "" ? [] : [lines]
+/** The variables of a text: those that were corrected, too, and those that nobody knows. */
+function variableText({ variables }: Partial<Pick<Draft, "variables">>, paint: Paint): string {
+  const corrected = variables?.corrected.map(({ from, to }) => `${from} → ${to}`)
+  return recordText({ ...variables, corrected }, paint)
 }
 
-export const suggestionText = ({ suggestions }: Suggestions, paint: Paint, width: number) =>
-  table(suggestions, suggestionColumns, width, paint)
+const paragraphs = (...parts: string[]) => parts.filter((part) => part !== "").join("\n\n")
+
+export const suggestionText = (answer: Suggestions, paint: Paint, width: number) =>
+  paragraphs(table(answer.suggestions, suggestionColumns, width, paint), costText(answer, paint))
 
 const suggestionColumns: Columns<Suggestions["suggestions"][number]> = {
-  "": ({ rank }) => String(rank),
+  "": "rank",
   SUBJECT: wide(({ subject }) => subject, "last"),
-  OPENS: { cell: ({ predicted_open_rate: rate }) => percent(rate), right: true },
+  OPENS: ({ predicted_open_rate }) => percent(predicted_open_rate),
   WHY: wide(({ rationale, warnings }) => [rationale, ...warnings].join("; "), "first"),
 }
 
 export function draftText(draft: Draft, paint: Paint): string {
-  const { name, channel, subject, html, text, title, body } = draft.template
-  const parts = Object.entries({ subject, title, body, html, text }).flatMap(([part, written]) =>
-    written ? [`${paint.bold(part)}\n${cleanText(written)}`] : [],
+  const { name, channel, variables: _, ...texts } = draft.template
+  const written = Object.entries(texts).flatMap(([part, text]) =>
+    text ? [`${paint.bold(part)}\n${cleanText(text)}`] : [],
   )
-  return [
-    fields(Object.entries({ name, channel }), paint),
-    ...parts,
-    ...variableText(draft, paint),
-  ].join("\n\n")
+  const about = fields(Object.entries({ name, channel }), paint)
+  return paragraphs(about, ...written, variableText(draft, paint))
 }
 
-export const rewrittenText = (rewritten: Rewritten, paint: Paint): string =>
-  [cleanText(rewritten.block.content), ...variableText(rewritten, paint)].join("\n\n")
+export const blockText = (answer: DataOf<"POST /v1/ai/templates/rewrite">, paint: Paint) =>
+  paragraphs(cleanText(answer.block.content), variableText(answer, paint))
 
-export function generatedText(generated: Generated, paint: Paint, width: number): string {
-  const { steps, ...workflow } = generated.workflow
-  const about = recordText(workflow, paint)
+/** A workflow as the strict schema has it. */
+interface WrittenWorkflow {
+  steps: { step_key: string; type: string; name: string; branch_path?: string | null }[]
+}
+
+export function workflowText(answer: Workflow, paint: Paint, width: number): string {
+  const { steps, ...about } = answer.workflow as WrittenWorkflow
   const rows = table(steps, stepColumns, width, paint)
-  return [about, rows, ...variableText(generated, paint)].join("\n\n")
+  return paragraphs(recordText(about, paint), rows, variableText(answer, paint))
 }
 
-const stepColumns: Columns<Generated["workflow"]["steps"][number]> = {
+const stepColumns: Columns<WrittenWorkflow["steps"][number]> = {
   STEP: "step_key",
   TYPE: "type",
   NAME: wide(({ name }) => name),
-  UNDER: ({ parent_step_key: parent, branch_path: path }) => (parent ? `${parent}: ${path}` : ""),
+  IF: "branch_path",
 }
 
-const MARKS = { high: "red", medium: "yellow", low: "dim" } as const
+const BRUSHES = { high: "red", medium: "yellow", low: "dim" } as const
 
 /** The advice on a broadcast: what to do, and why. */
 export function advisoryText({ advisory }: Pick<Analysis, "advisory">, paint: Paint): string {
-  const { summary, recommended_action: action, send_time_suggestions: times } = advisory
-  const found = [
-    ...advisory.deliverability_risks,
-    ...advisory.audience_warnings,
-    ...advisory.content_notes,
-  ].map((note) => {
-    const fix = "fix" in note && note.fix ? `\n  → ${cleanText(`${note.fix}`)}` : ""
-    const title = `${paint[MARKS[note.severity]](note.severity)}  ${cleanText(note.title)}`
-    return `${title}\n  ${cleanText(note.detail)}${fix}`
+  const { summary, recommended_action, deliverability_risks: risks } = advisory
+  const notes = [...risks, ...advisory.audience_warnings, ...advisory.content_notes]
+  const conflicts = advisory.frequency_conflicts.map(({ name: title, detail }) => {
+    return { severity: "medium" as const, title, detail }
   })
-  const conflicts = advisory.frequency_conflicts.map(
-    ({ name, detail }) => `${paint.yellow("close")}  ${cleanText(name)}\n  ${cleanText(detail)}`,
+  const found = [...notes, ...conflicts].map(({ severity, title, detail, ...more }) => {
+    const fix = "fix" in more ? `\n  → ${more.fix}` : ""
+    return `${paint[BRUSHES[severity]](severity)}  ${cleanText(`${title}\n  ${detail}${fix}`)}`
+  })
+  const times = advisory.send_time_suggestions.map(
+    ({ suggested_at, reason }) => `${suggested_at}  ${cleanText(reason)}`,
   )
-  const moments = times.map(({ suggested_at, reason }) => `${suggested_at}  ${cleanText(reason)}`)
-  const brush = action === "send" ? paint.green : paint.yellow
-  const head = `${brush(action.replaceAll("_", " "))}  ${cleanText(summary)}`
-  return [head, ...found, ...conflicts, ...moments].join("\n")
+  const head = `${paint.bold(recommended_action.replaceAll("_", " "))}  ${cleanText(summary)}`
+  return [head, ...found, ...times].join("\n")
 }
 
-export const entitlementText = ({ quotas, used, ...rest }: Entitlement, paint: Paint): string =>
-  recordText(rest, paint, {
-    ...{ project_id: null, required_plan: rest.enabled ? null : rest.required_plan },
-    ...Object.fromEntries(
-      Object.entries(quotas).map(([action, limit]) => [
-        action,
-        `${number(used[action as keyof typeof used])} of ${limitText(limit)}`,
-      ]),
-    ),
-  })
-
 /** What a month cost so far, in one line. */
-export function spentLine({ spend_usd, budget_usd, projected_usd }: AuthoringUsage): string {
+export function spentLine({ spend_usd, budget_usd, projected_usd }: MonthOfAi): string {
   const budget = budget_usd === null ? "" : ` of ${usd(budget_usd)}`
   return `${usd(spend_usd)}${budget} spent, ${usd(projected_usd)} expected for the month`
 }
 
-export const actionTable = ({ by_action }: AuthoringUsage, paint: Paint, width: number): string =>
+export const actionTable = ({ by_action }: MonthOfAi, paint: Paint, width: number): string =>
   table(by_action, actionColumns, width, paint)
 
-export function spendingText(usage: AuthoringUsage, paint: Paint, width: number): string {
-  const tiers = usage.by_tier.filter((tier) => tier.count > 0)
-  const by_tier = tiers.map(({ tier, count: calls, spend_usd }) => {
-    return [tier, `${counted(calls, "call")}, ${usd(spend_usd)}`] as const
-  })
-  const month = usage.period.start.slice(0, "2026-11".length)
-  const about = fields([["month", month], ["spending", spentLine(usage)], ...by_tier], paint)
-  return [about, actionTable(usage, paint, width)].join("\n\n")
-}
-
-const actionColumns: Columns<AuthoringUsage["by_action"][number]> = {
+const actionColumns: Columns<MonthOfAi["by_action"][number]> = {
   ACTION: "action",
-  CALLS: count(({ count: calls }) => calls),
+  CALLS: count((action) => action.count),
   LIMIT: { cell: ({ limit }) => limitText(limit), right: true },
   SPENT: { cell: ({ spend_usd }) => usd(spend_usd), right: true },
+}
+
+export function spendingText(month: MonthOfAi, paint: Paint, width: number): string {
+  const tiers = month.by_tier.map(({ tier, spend_usd }) => [tier, usd(spend_usd)] as const)
+  const about = fields([["spending", spentLine(month)], ...tiers], paint)
+  return paragraphs(about, actionTable(month, paint, width))
 }

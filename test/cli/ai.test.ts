@@ -101,6 +101,16 @@ test("a terminal shows the text as it comes, then what it became, and --save sto
   expect(api.seen.at(-1)?.body).toEqual(stored)
 })
 
+test("five subjects come as a table, or whole in a pipe", async () => {
+  const suggestion = { rank: 1, subject: "On its way", predicted_open_rate: 0.4 }
+  const suggestions = [{ ...suggestion, rationale: "It is plain.", length: 10, warnings: [] }]
+  using api = authoringApi().data("POST /v1/ai/subjects/suggest", { suggestions, metadata })
+  const words = ["ai", "suggest", "--body", "Hi", ...as(api)]
+  expect(JSON.parse((await belfry(words)).out)).toEqual({ suggestions, metadata })
+  const { out } = await belfry([...words, "-o", "table"])
+  expect(out).toMatch(/1 +On its way +40 ?% +It is plain\./)
+})
+
 test.each([
   [["error", { code: "timeout", message: "It took too long.", details: {} }], 75, "timeout"],
   [["error", { code: "provider_error", message: "No.", details: {} }], 1, "provider_error"],
