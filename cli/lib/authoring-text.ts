@@ -54,7 +54,7 @@ export const blockText = (answer: DataOf<"POST /v1/ai/templates/rewrite">, paint
   paragraphs(cleanText(answer.block.content), variableText(answer, paint))
 
 /** A workflow as the strict schema has it. */
-interface WrittenWorkflow {
+interface WrittenWorkflow extends Record<string, unknown> {
   steps: { step_key: string; type: string; name: string; branch_path?: string | null }[]
 }
 

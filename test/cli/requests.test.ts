@@ -135,8 +135,6 @@ GET /u/{token}
 GET /v1/accounts/me/projects
 GET /v1/admin/backups
 GET /v1/admin/doctor
-GET /v1/ai/entitlement
-GET /v1/ai/usage
 GET /v1/auth/applications/self
 GET /v1/auth/applications/{application_id}/.well-known/openid-configuration
 GET /v1/auth/applications/{application_id}/jwks.json
@@ -175,11 +173,6 @@ POST /session/token
 POST /u/{token}
 POST /v1/accounts/me/projects
 POST /v1/admin/backups
-POST /v1/ai/broadcasts/analyze
-POST /v1/ai/subjects/suggest
-POST /v1/ai/templates/draft
-POST /v1/ai/templates/rewrite
-POST /v1/ai/workflows/generate
 POST /v1/auth/anonymous
 POST /v1/auth/anonymous/convert
 POST /v1/auth/change-email

@@ -51,13 +51,13 @@ test.each([
     await using model = await open(goodModel)
     const settings = { ...model.settings, "ai.gateway.price_per_mtok.standard": PRICE }
     await using server = await startBelfry({ env: { ...lean, ...environmentOf(settings) } })
-    const plan = ["admin", "plan", "set", "Main", "starter", "--data-dir", server.data_dir]
+    const plan = ["admin", "plan", "set", "local", "starter", "--data-dir", server.data_dir]
     expect(await server.cli(...plan)).toMatchObject({ code: 0 })
     const greeting = ["--name", "greeting", "--subject", "Hi {{first_name}}"]
     await json(server, "templates", "create", ...greeting)
 
     const draft = ["ai", "draft", "Tell customers that their order has shipped"]
-    const env = { BELFRY_URL: server.url, BELFRY_API_KEY: server.api_key }
+    const env = { BELFRY_URL: server.url, BELFRY_API_KEY: server.api_key, NO_COLOR: "1" }
     const shown = await onTerminal([...draft, "--save", "shipped"], { env })
     expect([shown.exit, shown.out]).toEqual([0, expect.stringContaining('{"template"')])
     expect(shown.out).toContain("firstname → first_name")
