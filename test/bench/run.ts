@@ -12,6 +12,7 @@ import { root } from "../harness/migrations"
 import { accept } from "./accept"
 import { acceptPostgres } from "./accept-postgres"
 import { against } from "./against"
+import { ai } from "./ai"
 import { backlog } from "./backlog"
 import { backup } from "./backup"
 import { batch } from "./batch"
@@ -75,6 +76,7 @@ const after = [
   inbox,
   push,
   endUsers,
+  ai,
 ]
 const benches: Bench[] = [...mail, ...smtp, ...after]
 
