@@ -5,7 +5,9 @@ import { streamedFile } from "../http/download"
 import { asApiError, unavailable } from "../http/envelope"
 import type { Call } from "../http/route"
 import type { ServerHealth } from "../http/server-health"
+import type { Caller } from "../identity/caller"
 import type { AiTask } from "./ai-task"
+import { requireOwnProject } from "./gates"
 import { type AiFrame, type EngineParts, LEFT, PARSE_FAILED, runTask } from "./run-task"
 
 /** Tests shorten them. The whole is below the time limit of the routes, so that an analysis can still complete. */
@@ -15,16 +17,19 @@ export interface AnswerParts extends EngineParts {
   health: Pick<ServerHealth, "onDrain">
 }
 
-type AiCall = Pick<Call, "caller" | "request" | "request_id">
+/** Builds the task of a call from its body. */
+type TaskMaker<Parts, Body> = (parts: Parts, caller: Caller, body: Body) => Promise<AiTask>
 
-/** The result as one JSON answer. Throws as `runTask` does. */
-export async function answerOnce<Data>(
-  parts: AnswerParts,
-  call: AiCall,
-  task: AiTask,
+type ProjectCall<Body> = Call<Body & { project_id?: string }>
+
+/** The result as one JSON answer. Throws as `runTask` does, and 403 where the body names another project. */
+export async function answerOnce<Parts extends AnswerParts, Body, Data>(
+  parts: Parts,
+  call: ProjectCall<Body>,
+  make: TaskMaker<Parts, Body>,
 ): Promise<{ data: Data }> {
   const data = {}
-  for await (const frame of limited(parts, call, task)) {
+  for await (const frame of limited(parts, call, make)) {
     if (frame.event === "variables_validated") Object.assign(data, { variables: frame.data })
     if (frame.event === "complete") Object.assign(data, frame.data)
   }
@@ -37,30 +42,32 @@ const STREAM = "text/event-stream"
  * The result as events where the client asks for them, else as one JSON answer. What fails before the first
  * event is an error with its status, and no stream begins.
  */
-export async function answer<Data>(
-  parts: AnswerParts,
-  call: AiCall,
-  task: AiTask,
+export async function answer<Parts extends AnswerParts, Body, Data>(
+  parts: Parts,
+  call: ProjectCall<Body>,
+  make: TaskMaker<Parts, Body>,
 ): Promise<{ data: Data } | Response> {
   const { headers, signal } = call.request
-  if (!headers.get("accept")?.includes(STREAM)) return await answerOnce<Data>(parts, call, task)
-  const frames = limited(parts, call, task)
-  const events = eventsOf(await frames.next(), frames, call)
+  if (!headers.get("accept")?.includes(STREAM)) return await answerOnce(parts, call, make)
+  const frames = limited(parts, call, make)
+  const events = eventsOf(await frames.next(), frames, call.request_id)
   return streamedFile(events, signal, { "content-type": STREAM, "cache-control": "no-store" })
 }
 
 /** Runs the task until its time is over, the server stops, or the client leaves. */
-async function* limited(
-  { health, ...parts }: AnswerParts,
-  { caller, request }: AiCall,
-  task: AiTask,
+async function* limited<Parts extends AnswerParts, Body>(
+  parts: Parts,
+  { caller, request, body }: ProjectCall<Body>,
+  make: TaskMaker<Parts, Body>,
 ): AsyncGenerator<AiFrame, void> {
+  requireOwnProject(caller, body.project_id)
+  const task = await make(parts, caller, body)
   const stop = new AbortController()
   const end = (reason: ApiError) => () => stop.abort(reason)
   const drops = [deadline(times.whole_ms, end(new ApiError("timeout", LATE)))]
   const onDrain = () =>
     drops.push(deadline(times.drain_ms, end(unavailable(DRAINING, "draining", 1))))
-  drops.push(health.onDrain(onDrain))
+  drops.push(parts.health.onDrain(onDrain))
   const drop = () => {
     for (const each of drops) each()
   }
@@ -69,7 +76,7 @@ async function* limited(
   request.signal.addEventListener("abort", end(LEFT))
   if (request.signal.aborted) stop.abort(LEFT)
   try {
-    yield* runTask(parts, { caller, signal: stop.signal }, task)
+    yield* runTask(parts, caller, task, stop.signal)
   } finally {
     drop()
   }
@@ -85,7 +92,7 @@ const DRAINING = "This server is shutting down. Send the request again in a seco
 async function* eventsOf(
   first: IteratorResult<AiFrame, void>,
   frames: AsyncGenerator<AiFrame, void>,
-  { request_id }: AiCall,
+  request_id: string,
 ): AsyncGenerator<string, undefined> {
   const over = new AbortController()
   const tick = () => sleep(times.ping_ms, over.signal).then(() => "ping" as const)

@@ -1,10 +1,9 @@
-import { type AnyRoute, type Call, projectRow, route } from "../http/route"
+import { type AnyRoute, projectRow, route } from "../http/route"
 import { EXAMPLE_ID } from "../lib/record-fields"
 import { analyzeTask } from "./advice/analyze"
 import type { AdviceParts } from "./advice/facts"
 import * as schemas from "./ai-schemas"
 import { type AnswerParts, answer, answerOnce } from "./answer"
-import { requireOwnProject } from "./gates"
 import { draftTask, rewriteTask, suggestTask, type TemplateTaskParts } from "./template-tasks"
 import { workflowTask } from "./workflow-task"
 
@@ -15,18 +14,13 @@ const TIME_LIMIT_MS = 120_000
 
 /** Beside those of any route (contract 60, section 1). */
 const GATES = [
-  "feature_not_enabled",
-  "ai_rate_limited",
-  "ai_quota_exceeded",
-  "ai_budget_exceeded",
-  "bedrock_throttled",
-  "provider_error",
-] as const
+  ...(["feature_not_enabled", "ai_rate_limited", "ai_quota_exceeded"] as const),
+  ...(["ai_budget_exceeded", "bedrock_throttled", "provider_error"] as const),
+]
 
 const aiRow = <const Path extends string>(path: Path) => ({
   ...projectRow("POST", path, "ai:use"),
-  limit: MOST_BYTES,
-  time_limit_ms: TIME_LIMIT_MS,
+  ...{ limit: MOST_BYTES, time_limit_ms: TIME_LIMIT_MS, errors: GATES },
 })
 
 /** Rows that answer with a stream, too. */
@@ -37,8 +31,9 @@ const streamRow = <const Path extends string>(path: Path) => ({
   also_produces: ["text/event-stream"] as const,
 })
 
-const asked = { channel: "email", project_id: EXAMPLE_ID }
-const CONTENT = "Your order has left our warehouse."
+const project_id = EXAMPLE_ID
+const channel = "email"
+const content = "Your order has left our warehouse."
 
 /** What a language model is asked. */
 export const aiRoutes = (parts: AiParts): AnyRoute[] => [
@@ -47,65 +42,47 @@ export const aiRoutes = (parts: AiParts): AnyRoute[] => [
     summary: "Suggest five subjects for a text",
     description: "The best one is first. `predicted_open_rate` is the guess of a model.",
     body: schemas.Suggesting,
-    example: { ...asked, template_body: CONTENT },
+    example: { project_id, channel, template_body: content },
     response: schemas.Suggestions,
-    errors: GATES,
-    handle: async (call) =>
-      answerOnce(parts, own(call), await suggestTask(parts, call.caller, call.body)),
+    handle: (call) => answerOnce(parts, call, suggestTask),
   }),
   route({
     ...streamRow("/v1/ai/templates/draft"),
     summary: "Draft a template from a brief",
     body: schemas.Drafting,
-    example: { ...asked, brief: "Tell people that their order is on its way.", tone: "friendly" },
+    example: { project_id, channel, brief: "Tell people that their order is on its way." },
     response: schemas.Drafted,
-    errors: GATES,
-    handle: async (call) =>
-      answer(parts, own(call), await draftTask(parts, call.caller, call.body)),
+    handle: (call) => answer(parts, call, draftTask),
   }),
   route({
     ...streamRow("/v1/ai/templates/rewrite"),
     summary: "Rewrite one block of a template",
     body: schemas.Rewriting,
     example: {
-      ...{ ...asked, instruction: "Make it shorter." },
-      block: { type: "paragraph", content: CONTENT },
+      project_id,
+      channel,
+      block: { type: "paragraph", content },
+      instruction: "Shorten.",
     },
     response: schemas.Rewritten,
-    errors: GATES,
-    handle: async (call) =>
-      answer(parts, own(call), await rewriteTask(parts, call.caller, call.body)),
+    handle: (call) => answer(parts, call, rewriteTask),
   }),
   route({
     ...streamRow("/v1/ai/workflows/generate"),
     summary: "Write a workflow from a description",
     body: schemas.Generating,
-    example: { project_id: EXAMPLE_ID, description: "Welcome people, and ask again after 3 days." },
+    example: { project_id, description: "Welcome people, and ask again after 3 days." },
     response: schemas.Generated,
     errors: [...GATES, "ai_workflow_invalid"],
-    handle: async (call) =>
-      answer(parts, own(call), await workflowTask(parts, call.caller, call.body)),
+    handle: (call) => answer(parts, call, workflowTask),
   }),
   route({
     ...streamRow("/v1/ai/broadcasts/analyze"),
     summary: "Get advice on a broadcast before it is sent",
     body: schemas.Analyzing,
-    example: {
-      project_id: EXAMPLE_ID,
-      draft: {
-        ...{ channel: "email", subject: "LAST CHANCE", body: `<p>${CONTENT}</p>` },
-        ...{ topic_key: null, audience_size_estimate: 1200 },
-      },
-    },
+    example: { project_id, draft: { channel, subject: "LAST CHANCE", body: content } },
     response: schemas.Analysis,
     errors: [...GATES, "ai_advisory_invalid", "topic_not_found"],
-    handle: async (call) =>
-      answer(parts, own(call), await analyzeTask(parts, call.caller, call.body)),
+    handle: (call) => answer(parts, call, analyzeTask),
   }),
 ]
-
-/** Throws 403 where the body names another project than the caller's. */
-function own<Asked extends Call<{ project_id: string }>>(call: Asked): Asked {
-  requireOwnProject(call.caller, call.body.project_id)
-  return call
-}

@@ -40,7 +40,7 @@ export async function aiService(chosen: Partial<typeof times> = {}, options: Ser
     response: t.Unknown(),
     also_produces: ["text/event-stream"],
     time_limit_ms: 120_000,
-    handle: (call) => answer(parts, call, trialTask(call.body)),
+    handle: (call) => answer(parts, call, async () => trialTask(call.body)),
   })
   const app = new Elysia()
   mountRoutes(app, [row], service.parts)
