@@ -29,7 +29,7 @@ export async function answerOnce<Parts extends AnswerParts, Body, Data>(
   make: TaskMaker<Parts, Body>,
 ): Promise<{ data: Data }> {
   const data = {}
-  for await (const frame of limited(parts, call, make)) {
+  for await (const frame of framesOf(parts, call, make)) {
     if (frame.event === "variables_validated") Object.assign(data, { variables: frame.data })
     if (frame.event === "complete") Object.assign(data, frame.data)
   }
@@ -49,13 +49,13 @@ export async function answer<Parts extends AnswerParts, Body, Data>(
 ): Promise<{ data: Data } | Response> {
   const { headers, signal } = call.request
   if (!headers.get("accept")?.includes(STREAM)) return await answerOnce(parts, call, make)
-  const frames = limited(parts, call, make)
+  const frames = framesOf(parts, call, make)
   const events = eventsOf(await frames.next(), frames, call.request_id)
   return streamedFile(events, signal, { "content-type": STREAM, "cache-control": "no-store" })
 }
 
 /** Runs the task until its time is over, the server stops, or the client leaves. */
-async function* limited<Parts extends AnswerParts, Body>(
+async function* framesOf<Parts extends AnswerParts, Body>(
   parts: Parts,
   { caller, request, body }: ProjectCall<Body>,
   make: TaskMaker<Parts, Body>,
