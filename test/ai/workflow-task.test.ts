@@ -1,15 +1,27 @@
 import { afterAll, describe, expect, test } from "bun:test"
 import { createHash } from "node:crypto"
 import { workflowTask } from "../../src/ai/workflow-task"
+import { loadSettings, useSettings } from "../../src/core/config"
 import { ApiError } from "../../src/core/errors"
 import { openWorkers } from "../../src/core/workers"
 import { projectCaller } from "../../src/identity/caller"
+import type { ModelScript } from "../fakes/model-gateway"
+import { openaiGateway } from "../fakes/openai-gateway"
+import { framesOf, orderOf } from "../harness/ai-service"
 import { sharedService } from "../harness/shared-service"
 import { sampleWorkflows } from "../workflows/sample-workflows"
 
 const { store, project: newProject } = await sharedService()
 const workers = openWorkers({ size: 1 })
-afterAll(() => workers.close())
+let script: ModelScript = {}
+const model = await openaiGateway(() => script)
+const before = loadSettings()
+useSettings({ ...before, values: { ...before.values, ...model.settings } })
+afterAll(async () => {
+  useSettings(before)
+  await model[Symbol.asyncDispose]()
+  await workers.close()
+})
 
 const project = await newProject()
 await project.post("/v1/subscribers", {
@@ -122,5 +134,22 @@ describe("A workflow of a model", () => {
         ...paths.map(() => true),
       ])
     }
+  })
+
+  test("is answered by the route in both modes, and a refusal has the path of each mistake", async () => {
+    const path = "/v1/ai/workflows/generate"
+    const body = { project_id: project.project_id, description: "Greet them." }
+    const [right] = sampleWorkflows
+    script = { pieces: ["```json\n", JSON.stringify({ workflow: right }), "\n```"] }
+    const { status, body: said } = await project.post(path, body)
+    expect([status, said.data.workflow, said.data.metadata.tier]).toEqual([200, right, "deep"])
+    expect(said.data.variables.detected).toEqual(["payload.plan", "subscriber.name"])
+    script = { pieces: [JSON.stringify(workflow([]))] }
+    const headers = { accept: "text/event-stream" }
+    const frames = framesOf((await project.call("POST", path, { body, headers })).text)
+    expect(orderOf(frames)).toEqual(["token", "error", "done"])
+    const details = { fields: [{ path: "steps" }] }
+    expect(frames.at(-2)?.data).toMatchObject({ code: "ai_workflow_invalid", details })
+    expect(model.problems).toEqual([])
   })
 })
