@@ -2,6 +2,7 @@ import { Type as t } from "@sinclair/typebox"
 import { localeText, oneOf, optionalText, orNull } from "../http/field-schemas"
 import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { anything, count, flag, maybe, rarely, text, time, word } from "../lib/record-fields"
+import { VariableRecord } from "../templates/schemas"
 import { AI_ACTIONS, AI_TIERS } from "./actions"
 import { AdvisorySchema } from "./advice/advisory"
 
@@ -61,8 +62,8 @@ const metadata = t.Object(
 
 const variables = t.Object(
   {
-    detected: t.Array(text("subscriber.first_name")),
-    corrected: t.Array(t.Object({ from: text("subscriber.firstname"), to: text("first_name") })),
+    detected: t.Array(text("order.total")),
+    corrected: t.Array(t.Object({ from: text("order.totl"), to: text("order.total") })),
     unknown: t.Array(text("coupon")),
   },
   { title: "AiVariables" },
@@ -87,7 +88,7 @@ const template = t.Object({
   ...{ subject: maybe(text("Your order is on its way")), html: maybe(text("<p>Hello.</p>")) },
   ...{ text: maybe(text("Hello.")), title: rarely(text("On its way")) },
   body: rarely(text("Your order is on its way.")),
-  variables: t.Array(t.Unknown(), { examples: [[]] }),
+  variables: t.Array(VariableRecord),
 })
 
 export const Drafted = t.Object({ template, variables, metadata }, { title: "AiTemplate" })

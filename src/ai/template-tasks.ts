@@ -112,8 +112,11 @@ function draftOf(channel: AudienceChannel, given: GivenTemplate, fix: (text: str
     return [part, text && fix(text)]
   })
   const own: Record<string, string | null> = Object.fromEntries(texts)
-  const keyed = given.variables.map((one) => ({ ...one, key: fix(`{{${one.key}}}`).slice(2, -2) }))
-  const variables = [...new Map(keyed.map((one) => [one.key, one])).values()]
+  const declared = given.variables.map((one) => {
+    const key = fix(`{{${one.key}}}`).slice(2, -2)
+    return [key, { ...one, key, fallback: null }] as const
+  })
+  const variables = [...new Map(declared).values()]
   const name = NAME.test(given.name) ? given.name : slugFrom(given.name) || NAMELESS
   const none = { subject: null, html: null, text: null, title: null, body: null }
   return {

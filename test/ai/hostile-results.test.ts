@@ -106,10 +106,15 @@ test("an obedient model changes nothing, and neither a prompt nor an answer tell
       expect(answer.text).not.toMatch(/CANARY|stack|You write/)
     }
   }
+  const texts = { name: "a", subject: "Hi {{nwo}}", html: "<p>Hi</p>", text: null }
+  const variables = [{ key: "nwo", type: "date", required: true, description: null }]
+  script = { pieces: [JSON.stringify({ template: { ...texts, variables } })] }
+  const { status, body } = await ask(project, "templates/draft", { brief: "Say hello." })
+  expect([status, body.data.template.subject]).toEqual([200, "Hi {{now}}"])
   expect(await counts()).toEqual(stored)
   expect(model.problems).toEqual([])
   // Subjects are asked for twice, because the first answer was unfit.
-  expect(model.calls.length).toBe(COMMANDS.length * (PLACES.length + 1))
+  expect(model.calls.length).toBe(COMMANDS.length * (PLACES.length + 1) + 1)
   const asked = model.calls.map(({ body }) => body.messages as { content: string }[])
   expect(new Set(asked.map(([system]) => system?.content)).size).toBe(3)
   const lines = asked.flatMap(([, user]) => user?.content.split(LINE_BREAK) ?? [])

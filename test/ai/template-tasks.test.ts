@@ -94,7 +94,9 @@ describe("a draft", () => {
         subject: 'Thanks, {{default first_name "firstName"}}',
         html: '<p>{{subscriber.metadata.plan}} {{date now format="long"}} {{coupon}} firstName</p>',
         ...{ text: null, title: null, body: null },
-        variables: [{ key: "first_name", type: "string", required: true, description: null }],
+        variables: [
+          { key: "first_name", type: "string", required: true, description: null, fallback: null },
+        ],
       },
     })
     const { channel: _, title, body, ...saved } = complete.template as Record<string, unknown>
