@@ -31,6 +31,8 @@ const ON_BOTH = /^test\/(store|jobs|messages|webhooks|sign-in|identity)\//
 /** The stories of features that have no file of their own name. */
 const STORIES = new Set([
   "test/ai/advice-facts.test.ts",
+  "test/ai/gated-calls.test.ts",
+  "test/ai/gates.test.ts",
   "test/auth/anonymous.test.ts",
   "test/auth/code-sign-in.test.ts",
   "test/auth/end-users.test.ts",
