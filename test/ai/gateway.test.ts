@@ -1,29 +1,15 @@
 import { expect, test } from "bun:test"
-import type { Prompt } from "../../src/ai/ai-task"
 import { callModel, type Gateway, patience } from "../../src/ai/gateway"
 import { anthropicGateway } from "../fakes/anthropic-gateway"
-import { GATEWAY_KEY, type ModelScript } from "../fakes/model-gateway"
+import { gatewayAt, type ModelScript, somePrompt as prompt } from "../fakes/model-gateway"
 import { openaiGateway } from "../fakes/openai-gateway"
 import { until } from "../harness/hooks"
+import { quietLog } from "../harness/quiet"
 
-const prompt: Prompt = {
-  version: "test-1",
-  system: "You write.",
-  user: "A brief.",
-  schema: { name: "draft", schema: { type: "object" } },
-  max_output_tokens: 100,
-}
+quietLog()
 
 const kinds = { openai: openaiGateway, anthropic: anthropicGateway }
 const each = ["openai", "anthropic"] as const
-
-const gatewayAt = (kind: Gateway["kind"], base_url: string): Gateway => ({
-  kind,
-  base_url,
-  api_key: GATEWAY_KEY,
-  model: "model-fast",
-  tier: "fast",
-})
 
 /** What comes of one call, with the scripts of its attempts in turn. */
 async function asked(kind: Gateway["kind"], ...scripts: ModelScript[]) {
@@ -178,5 +164,5 @@ test.each(each)("%s: a call that is ended closes its connection", async (kind) =
 
 test.each(each)("%s: without the gateway's numbers, four bytes are a token", async (kind) => {
   const { usage } = await asked(kind, { pieces: ["Grüße"], usage: null })
-  expect(usage).toEqual({ input_tokens: 5, output_tokens: 2 })
+  expect(usage).toEqual({ input_tokens: 6, output_tokens: 2 })
 })

@@ -1,6 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import Ajv from "ajv"
+import type { Prompt } from "../../src/ai/ai-task"
+import type { Gateway } from "../../src/ai/gateway"
 import type { Settings } from "../../src/core/config"
 
 /** What a model says to a call, and how. */
@@ -50,6 +52,19 @@ export interface ModelDialect {
 }
 
 export const GATEWAY_KEY = "key-of-the-gateway"
+
+export const somePrompt: Prompt = {
+  version: "test-1",
+  system: "You write.",
+  user: "Grüße 🙂",
+  schema: { name: "draft", schema: { type: "object" } },
+  max_output_tokens: 100,
+}
+
+export const gatewayAt = (kind: Gateway["kind"], base_url: string): Gateway => ({
+  ...{ kind, base_url, api_key: GATEWAY_KEY },
+  ...{ model: "model-fast", tier: "fast" },
+})
 
 const ajv = new Ajv({ strict: false })
 

@@ -1,11 +1,10 @@
 import { expect, test } from "bun:test"
-import type { Prompt } from "../../../src/ai/ai-task"
-import { callModel, type Gateway } from "../../../src/ai/gateway"
+import { callModel } from "../../../src/ai/gateway"
 import { anthropic } from "../../../src/ai/providers/anthropic"
 import { openai } from "../../../src/ai/providers/openai"
 import { eventsOf } from "../../../src/lib/server-sent-events"
 import { anthropicGateway } from "../../fakes/anthropic-gateway"
-import { GATEWAY_KEY as apiKey } from "../../fakes/model-gateway"
+import { GATEWAY_KEY as apiKey, gatewayAt, somePrompt as prompt } from "../../fakes/model-gateway"
 import { openaiGateway } from "../../fakes/openai-gateway"
 import { inPieces } from "../../harness/pieces"
 import fc from "../../harness/properties"
@@ -14,15 +13,8 @@ import { vendorClient } from "../../harness/vendor-client"
 const OpenAi = vendorClient("openai").default
 const Anthropic = vendorClient("@anthropic-ai/sdk").default
 
-const prompt: Prompt = {
-  version: "test-1",
-  system: "You write.",
-  user: "Grüße 🙂",
-  schema: { name: "draft", schema: { type: "object" } },
-  max_output_tokens: 100,
-}
-const model = "a-model"
 const { system, user: content } = prompt
+const model = "model-fast"
 const script = () => ({ pieces: ['{"text":"', "Grüße ", "🙂\\n", '"}'] })
 
 interface Read {
@@ -81,9 +73,8 @@ test.each(kinds)(
   "%s: the official client sends the same fields",
   async (kind, _, fakeOf, readByClient) => {
     await using fake = await fakeOf(script)
-    const gateway: Gateway = { kind, base_url: fake.url, api_key: apiKey, model, tier: "fast" }
     const { signal } = new AbortController()
-    const ours = await Array.fromAsync(callModel(gateway, prompt, { signal }))
+    const ours = await Array.fromAsync(callModel(gatewayAt(kind, fake.url), prompt, { signal }))
     const theirs = await readByClient(fake.url)
     expect(ours.join("")).toBe(theirs.text)
     expect(fake.problems).toEqual([])
@@ -97,13 +88,9 @@ test.each(kinds)(
 
 test.each(kinds)(
   "%s: the official client reads the same in 300 ways of cutting",
-  async (_, adapter, fakeOf, readByClient) => {
+  async (kind, adapter, fakeOf, readByClient) => {
     await using fake = await fakeOf(script)
-    const { url, headers, body } = adapter.request(
-      { base_url: fake.url, api_key: apiKey, model },
-      prompt,
-      {},
-    )
+    const { url, headers, body } = adapter.request(gatewayAt(kind, fake.url), prompt, {})
     const type = { "content-type": "application/json" }
     const answer = await fetch(url, {
       method: "POST",
