@@ -87,7 +87,7 @@ function helpWords(words: string[], program: Command): string[] {
 async function ended(error: unknown, { flags, command }: RunState): Promise<number> {
   if (error instanceof DryRun) {
     // A dry run has no result, so --json fields and --quiet do not apply.
-    const { output } = openContext({ ...flags, dryRun: true, quiet: false, json: "" })
+    const { output } = openContext({ ...flags, quiet: false, output: "json", json: "" })
     await output.record(error.request, () => "")
     return exits.done
   }

@@ -108,6 +108,7 @@ export const authoring: Resource = {
       example: "--content 'We are happy to tell you that your order has shipped.'",
       flags: {
         ...WRITING,
+        max_length: "longest content, in characters",
         "block.type": {
           options: [
             ["--type <type>", "heading, paragraph, button, list or html (default: paragraph)"],

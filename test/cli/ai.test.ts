@@ -101,6 +101,13 @@ test("a terminal shows the text as it comes, then what it became, and --save sto
   expect(api.seen.at(-1)?.body).toEqual(stored)
 })
 
+test("a dry run shows the request in whatever form, and asks no model", async () => {
+  using api = authoringApi()
+  const { exit, out } = await belfry([...BRIEF, ...as(api), "--dry-run", "-o", "table"])
+  expect([exit, JSON.parse(out).body.project_id]).toEqual([0, PROJECT])
+  expect(api.seen.map(({ method }) => method)).toEqual(["GET"])
+})
+
 test("five subjects come as a table, or whole in a pipe", async () => {
   const suggestion = { rank: 1, subject: "On its way", predicted_open_rate: 0.4 }
   const suggestions = [{ ...suggestion, rationale: "It is plain.", length: 10, warnings: [] }]

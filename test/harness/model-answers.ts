@@ -39,8 +39,8 @@ const advisory = {
 /** What a good model says, by a field that only the schema of that answer has. */
 const ANSWERS: Readonly<Record<string, object>> = {
   predicted_open_rate: { suggestions },
-  step_key: { workflow, ...workflow },
-  recommended_action: { advisory, ...advisory },
+  step_key: { workflow },
+  recommended_action: { advisory },
   subject: { template },
   content: { block: { content: "Your order has shipped." } },
 }
