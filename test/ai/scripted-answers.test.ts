@@ -13,7 +13,10 @@ const model = await openaiGateway(() => script)
 const before = loadSettings()
 const { first_byte_ms } = patience
 patience.first_byte_ms = 100
-useSettings({ ...before, values: { ...before.values, ...model.settings } })
+useSettings({
+  ...before,
+  values: { ...before.values, ...model.settings, "ai.calls_per_hour": sizes.model_answers },
+})
 const service = await aiService({ whole_ms: 2000, ping_ms: 20 })
 afterAll(async () => {
   patience.first_byte_ms = first_byte_ms
