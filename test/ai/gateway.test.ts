@@ -1,12 +1,17 @@
 import { expect, test } from "bun:test"
 import { callModel, type Gateway, patience } from "../../src/ai/gateway"
 import { anthropicGateway } from "../fakes/anthropic-gateway"
-import { gatewayAt, type ModelScript, somePrompt as prompt } from "../fakes/model-gateway"
+import {
+  GATEWAY_KEY,
+  gatewayAt,
+  type ModelScript,
+  somePrompt as prompt,
+} from "../fakes/model-gateway"
 import { openaiGateway } from "../fakes/openai-gateway"
 import { until } from "../harness/hooks"
 import { quietLog } from "../harness/quiet"
 
-quietLog()
+const logged = quietLog()
 
 const kinds = { openai: openaiGateway, anthropic: anthropicGateway }
 const each = ["openai", "anthropic"] as const
@@ -165,4 +170,11 @@ test.each(each)("%s: a call that is ended closes its connection", async (kind) =
 test.each(each)("%s: without the gateway's numbers, four bytes are a token", async (kind) => {
   const { usage } = await asked(kind, { pieces: ["Grüße"], usage: null })
   expect(usage).toEqual({ input_tokens: 6, output_tokens: 2 })
+})
+
+test("the operator is told of failures once a minute at most, and never with the key", async () => {
+  await asked("openai", refused(401))
+  const lines = logged().join("\n")
+  expect(lines.match(/"level":"warn"/g)?.length ?? 0).toBeLessThanOrEqual(1)
+  expect(lines).not.toContain(GATEWAY_KEY)
 })
