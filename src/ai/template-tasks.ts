@@ -25,8 +25,6 @@ export interface TemplateTaskParts {
 }
 
 const SUGGESTIONS = 5
-/** More of an answer are not read. */
-const MOST_READ = 10
 const LONGEST_SUBJECT = 255
 
 /** Asks for five subjects of a text, and once more where the model gave fewer that can be used. */
@@ -41,16 +39,17 @@ export async function suggestTask(
     prompt: suggestSubjects(channel, template_body, shown),
     tries: 2,
     async read(output) {
-      const { suggestions } = shaped(SuggestedSubjects, output)
-      const ranked = suggestions.sort((a, b) => b.predicted_open_rate - a.predicted_open_rate)
-      const apart = new Map(ranked.filter(isUsable).map((one) => [one.subject, one]))
-      const fit: object[] = []
-      for (const one of [...apart.values()].slice(0, MOST_READ)) {
-        if (fit.length === SUGGESTIONS || !(await isTemplate(parts, caller, one.subject))) continue
-        fit.push({ rank: fit.length + 1, ...one, length: countCharacters(one.subject) })
-      }
-      if (fit.length < SUGGESTIONS) throw unfit("too_few", "It has fewer than 5 subjects.")
-      return { complete: { suggestions: fit } }
+      const ranked = shaped(SuggestedSubjects, output)
+        .suggestions.filter(isUsable)
+        .sort((a, b) => b.predicted_open_rate - a.predicted_open_rate)
+      const apart = [...new Map(ranked.map((one) => [one.subject, one])).values()]
+      if (apart.length < SUGGESTIONS) throw unfit("too_few", "It has fewer than 5 subjects.")
+      const suggestions = apart.slice(0, SUGGESTIONS).map((one, at) => {
+        return { rank: at + 1, ...one, length: countCharacters(one.subject) }
+      })
+      for (const { subject } of suggestions)
+        await namesIn(parts, caller, { name: NAMELESS, subject })
+      return { complete: { suggestions } }
     },
   }
 }
@@ -59,12 +58,6 @@ type Suggestion = Static<typeof SuggestedSubjects>["suggestions"][number]
 
 const isUsable = ({ subject, predicted_open_rate: rate }: Suggestion) =>
   isLine(subject) && subject.length <= LONGEST_SUBJECT && rate >= 0 && rate <= 1
-
-const isTemplate = (parts: TemplateTaskParts, caller: Caller, subject: string) =>
-  namesIn(parts, caller, { name: NAMELESS, subject }).then(
-    () => true,
-    (error) => (error instanceof ApiError ? false : Promise.reject(error)),
-  )
 
 const NAMELESS = "draft"
 
@@ -86,7 +79,7 @@ export async function draftTask(
       const allowed = [...known, ...(body.variables ?? [])]
       const { made, variables } = await withKnownVariables(allowed, async (fix) => {
         const { input, template } = draftOf(body.channel, given, fix)
-        return { template, names: await namesIn(parts, caller, input, template.html) }
+        return { template, names: await namesIn(parts, caller, input) }
       })
       return { complete: { template: made.template }, variables }
     },
@@ -120,7 +113,7 @@ function draftOf(channel: AudienceChannel, given: GivenTemplate, fix: (text: str
   const name = NAME.test(given.name) ? given.name : slugFrom(given.name) || NAMELESS
   const none = { subject: null, html: null, text: null, title: null, body: null }
   return {
-    input: { name, channels: { [channel]: own }, variables },
+    input: { name, variables, ...(channel === "email" ? own : { channels: { [channel]: own } }) },
     template: { name, channel, ...none, ...own, variables },
   }
 }
@@ -142,14 +135,13 @@ export async function rewriteTask(
       const given = shaped(RewrittenByModel, output).block.content
       const allowed = [...known, ...(body.variables ?? [])]
       const { made, variables } = await withKnownVariables(allowed, async (fix) => {
-        const content = fix(given)
-        const input = { name: NAMELESS, html: content }
-        return { content, names: await namesIn(parts, caller, input, content) }
+        const input = { name: NAMELESS, html: fix(given) }
+        return { ...input, names: await namesIn(parts, caller, input) }
       })
-      const length = countCharacters(made.content)
-      if (length > (body.max_length ?? length))
-        throw unfit("too_long", "It is longer than max_length.")
-      return { complete: { block: { id, type, content: made.content } }, variables }
+      const content = made.html
+      const is_long = countCharacters(content) > (body.max_length ?? content.length)
+      if (is_long) throw unfit("too_long", "It is longer than max_length.")
+      return { complete: { block: { id, type, content } }, variables }
     },
   }
 }
@@ -161,10 +153,9 @@ export async function rewriteTask(
 async function namesIn(
   parts: TemplateTaskParts,
   caller: Caller,
-  template: object,
-  html: string | null = null,
+  template: Record<string, unknown>,
 ): Promise<string[]> {
-  const active = activeContent(html ?? "")
+  const active = activeContent(String(template.html ?? ""))
   if (active) throw unfit("invalid_template", `It has ${active}, which is refused.`)
   const problems = new Problems()
   try {

@@ -154,22 +154,18 @@ describe("suggestions", () => {
     )
   })
 
-  test.each<[string, object]>([
+  test.each<[string, object, string?]>([
     ["two are the same", { subject: "Subject 1" }],
     ["one has two lines", { subject: "a\r\nBcc: b@example.com" }],
     ["one is empty", { subject: " " }],
-    ["one is no template", { subject: "{{#if a}}" }],
+    ["one is no template", { subject: "{{#if a}}" }, "invalid_template"],
     ["one has a rate in percent", { predicted_open_rate: 42 }],
     ["one has no reason", { rationale: 5 }],
-  ])("are asked once more where %s", async (_, change) => {
+  ])("are asked once more where %s", async (_, change, reason = "too_few") => {
     const task = await suggest()
     expect(task.tries).toBe(2)
-    expect(
-      await reasonOf(
-        task,
-        five((at) => (at === 0 ? change : {})),
-      ),
-    ).toBe("too_few")
+    const output = five((at) => (at === 0 ? change : {}))
+    expect(await reasonOf(task, output)).toBe(reason)
   })
 })
 
