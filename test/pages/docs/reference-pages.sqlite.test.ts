@@ -316,7 +316,7 @@ describe("the search", () => {
     }
     expect(await first("send an email")).toBe("/docs/postEmails")
     expect(await first("send attachment")).toBe("/docs/postEmails")
-    expect(await first("bedrock_throttled")).toBeUndefined()
+    expect(await first("bedrock_throttled")).toBe("/docs/errors/bedrock_throttled")
     expect(await first("GET /v1/webhooks")).toBe("/docs/getWebhooks")
     expect(await first("post /v1/topics")).toBe("/docs/postTopics")
     expect(await first("email.bounced")).toBe("/docs/event-types#email.bounced")
