@@ -7,29 +7,20 @@ import type { Call } from "../http/route"
 import type { ServerHealth } from "../http/server-health"
 import type { Caller } from "../identity/caller"
 import type { AiTask } from "./ai-task"
-import { requireOwnProject } from "./gates"
-import { type AiFrame, type EngineParts, LEFT, PARSE_FAILED, runTask } from "./run-task"
+import { type GateParts, requireOwnProject } from "./gates"
+import { type AiFrame, LEFT, PARSE_FAILED, runTask } from "./run-task"
 
 /** Tests shorten them. The whole is below the time limit of the routes, so that an analysis can still complete. */
 export const times = { whole_ms: 115_000, drain_ms: 15_000, ping_ms: 15_000 }
 
-export interface AnswerParts extends EngineParts {
+export interface AnswerParts extends GateParts {
   health: Pick<ServerHealth, "onDrain">
 }
 
-/** Builds the task of a call from its body. */
-type TaskMaker<Parts, Body> = (parts: Parts, caller: Caller, body: Body) => Promise<AiTask>
-
-type ProjectCall<Body> = Call<Body & { project_id?: string }>
-
-/** The result as one JSON answer. Throws as `runTask` does, and 403 where the body names another project. */
-export async function answerOnce<Parts extends AnswerParts, Body, Data>(
-  parts: Parts,
-  call: ProjectCall<Body>,
-  make: TaskMaker<Parts, Body>,
-): Promise<{ data: Data }> {
+/** The result as one JSON answer. */
+export async function answerOnce<Data>(frames: AsyncGenerator<AiFrame, void>) {
   const data = {}
-  for await (const frame of framesOf(parts, call, make)) {
+  for await (const frame of frames) {
     if (frame.event === "variables_validated") Object.assign(data, { variables: frame.data })
     if (frame.event === "complete") Object.assign(data, frame.data)
   }
@@ -42,23 +33,24 @@ const STREAM = "text/event-stream"
  * The result as events where the client asks for them, else as one JSON answer. What fails before the first
  * event is an error with its status, and no stream begins.
  */
-export async function answer<Parts extends AnswerParts, Body, Data>(
-  parts: Parts,
-  call: ProjectCall<Body>,
-  make: TaskMaker<Parts, Body>,
+export async function answer<Data>(
+  { request, request_id }: Pick<Call, "request" | "request_id">,
+  frames: AsyncGenerator<AiFrame, void>,
 ): Promise<{ data: Data } | Response> {
-  const { headers, signal } = call.request
-  if (!headers.get("accept")?.includes(STREAM)) return await answerOnce(parts, call, make)
-  const frames = framesOf(parts, call, make)
-  const events = eventsOf(await frames.next(), frames, call.request_id)
-  return streamedFile(events, signal, { "content-type": STREAM, "cache-control": "no-store" })
+  if (!request.headers.get("accept")?.includes(STREAM)) return await answerOnce(frames)
+  const events = eventsOf(await frames.next(), frames, request_id)
+  const headers = { "content-type": STREAM, "cache-control": "no-store" }
+  return streamedFile(events, request.signal, headers)
 }
 
-/** Runs the task until its time is over, the server stops, or the client leaves. */
-async function* framesOf<Parts extends AnswerParts, Body>(
+/**
+ * Builds the task and runs it until its time is over, the server stops, or the client leaves. Throws as `runTask`
+ * does, and 403 where the body names another project.
+ */
+export async function* framesOf<Parts extends AnswerParts, Body>(
   parts: Parts,
-  { caller, request, body }: ProjectCall<Body>,
-  make: TaskMaker<Parts, Body>,
+  { caller, request, body }: Call<Body & { project_id?: string }>,
+  make: (parts: Parts, caller: Caller, body: Body) => Promise<AiTask>,
 ): AsyncGenerator<AiFrame, void> {
   requireOwnProject(caller, body.project_id)
   const task = await make(parts, caller, body)

@@ -11,7 +11,7 @@ import type { AiTask, ModelUsage, Prompt } from "./ai-task"
 import { costOf, type Reservation, reserve } from "./calls"
 import { gatewayOf } from "./gateway"
 
-type GateParts = { store: Store; secrets: Secrets }
+export type GateParts = { store: Store; secrets: Secrets }
 
 /**
  * The gates of contract 60, section 1, that need no gateway, in their order: 403 `feature_not_enabled`, 429

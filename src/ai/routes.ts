@@ -3,7 +3,7 @@ import { EXAMPLE_ID } from "../lib/record-fields"
 import { analyzeTask } from "./advice/analyze"
 import type { AdviceParts } from "./advice/facts"
 import * as schemas from "./ai-schemas"
-import { type AnswerParts, answer, answerOnce } from "./answer"
+import { type AnswerParts, answer, answerOnce, framesOf } from "./answer"
 import { draftTask, rewriteTask, suggestTask, type TemplateTaskParts } from "./template-tasks"
 import { workflowTask } from "./workflow-task"
 
@@ -44,7 +44,7 @@ export const aiRoutes = (parts: AiParts): AnyRoute[] => [
     body: schemas.Suggesting,
     example: { project_id, channel, template_body: content },
     response: schemas.Suggestions,
-    handle: (call) => answerOnce(parts, call, suggestTask),
+    handle: (call) => answerOnce(framesOf(parts, call, suggestTask)),
   }),
   route({
     ...streamRow("/v1/ai/templates/draft"),
@@ -52,7 +52,7 @@ export const aiRoutes = (parts: AiParts): AnyRoute[] => [
     body: schemas.Drafting,
     example: { project_id, channel, brief: "Tell people that their order is on its way." },
     response: schemas.Drafted,
-    handle: (call) => answer(parts, call, draftTask),
+    handle: (call) => answer(call, framesOf(parts, call, draftTask)),
   }),
   route({
     ...streamRow("/v1/ai/templates/rewrite"),
@@ -65,7 +65,7 @@ export const aiRoutes = (parts: AiParts): AnyRoute[] => [
       instruction: "Shorten.",
     },
     response: schemas.Rewritten,
-    handle: (call) => answer(parts, call, rewriteTask),
+    handle: (call) => answer(call, framesOf(parts, call, rewriteTask)),
   }),
   route({
     ...streamRow("/v1/ai/workflows/generate"),
@@ -74,7 +74,7 @@ export const aiRoutes = (parts: AiParts): AnyRoute[] => [
     example: { project_id, description: "Welcome people, and ask again after 3 days." },
     response: schemas.Generated,
     errors: [...GATES, "ai_workflow_invalid"],
-    handle: (call) => answer(parts, call, workflowTask),
+    handle: (call) => answer(call, framesOf(parts, call, workflowTask)),
   }),
   route({
     ...streamRow("/v1/ai/broadcasts/analyze"),
@@ -83,6 +83,6 @@ export const aiRoutes = (parts: AiParts): AnyRoute[] => [
     example: { project_id, draft: { channel, subject: "LAST CHANCE", body: content } },
     response: schemas.Analysis,
     errors: [...GATES, "ai_advisory_invalid", "topic_not_found"],
-    handle: (call) => answer(parts, call, analyzeTask),
+    handle: (call) => answer(call, framesOf(parts, call, analyzeTask)),
   }),
 ]

@@ -1,15 +1,13 @@
 import { ApiError } from "../core/errors"
 import { log } from "../core/log"
-import type { Secrets } from "../core/secrets"
 import { currentPeriod, monotonic } from "../core/time"
 import { JsonScan, parseScanned } from "../http/json"
 import type { Caller } from "../identity/caller"
-import type { Store } from "../store/store"
-import { quotaLimitOf, TIER_OF } from "./actions"
+import { type AiAction, quotaLimitOf, TIER_OF } from "./actions"
 import type { AiResult, AiTask, ModelUsage, VariablesFound } from "./ai-task"
 import { UNLIMITED } from "./ai-usage"
 import { type AiQuota, endCall, quotaOf, type Reservation } from "./calls"
-import { admit } from "./gates"
+import { admit, type GateParts } from "./gates"
 import { callModel, gatewayOf } from "./gateway"
 
 /** What a call tells while it runs, in the order of contract 60, section 3. */
@@ -17,11 +15,6 @@ export type AiFrame =
   | { event: "token"; data: { text: string } }
   | { event: "variables_validated"; data: VariablesFound }
   | { event: "complete"; data: Record<string, unknown> }
-
-export interface EngineParts {
-  store: Store
-  secrets: Secrets
-}
 
 /** Nobody is there to read it. */
 export const LEFT = new ApiError("service_unavailable", "The client closed the connection.")
@@ -32,28 +25,31 @@ export const LEFT = new ApiError("service_unavailable", "The client closed the c
  * gateway fails with, and what is wrong with the result. Where the gateway fails, an analysis completes by its rules.
  */
 export async function* runTask(
-  parts: EngineParts,
+  parts: GateParts,
   caller: Caller,
   task: AiTask,
   signal: AbortSignal,
 ): AsyncGenerator<AiFrame, void> {
   const begun = monotonic()
+  const { action, prompt, rules } = task
   const metadataOf = (quota: AiQuota, source: object) => ({
-    ...{ action: task.action, tier: TIER_OF[task.action], prompt_version: task.prompt.version },
-    ...{ latency_ms: Math.round(monotonic() - begun), ...source },
+    ...{ action, tier: TIER_OF[action], prompt_version: prompt.version, ...source },
+    latency_ms: Math.round(monotonic() - begun),
     quota: { ...quota, limit: quota.limit ?? UNLIMITED },
   })
   const progress: Progress = { stage: "waiting", model: null, spent: [] }
-  const held = await admitted(parts, caller, task, metadataOf)
-  let ending: ReturnType<typeof endCall> | undefined
+  let held: Reservation | undefined
+  let ending: Promise<{ cost_usd: number; quota: AiQuota }> | undefined
   const end = (keeps_quota = progress.stage === "answering" || signal.reason === LEFT) => {
-    ending ??= endCall(parts, held, { usage: usageOf(progress), keeps_quota })
+    const outcome = { usage: usageOf(progress), keeps_quota }
+    ending ??= held ? endCall(parts, held, outcome) : refused(parts, caller, action)
     return ending
   }
   // Not only when the reader takes the next frame: it may never do so.
   const onStop = () => void end().catch((error) => log.error("an AI call stays open", { error }))
-  signal.addEventListener("abort", onStop)
   try {
+    held = await admit(parts, caller, task)
+    signal.addEventListener("abort", onStop)
     const { complete, variables } = yield* ask(task, progress, signal)
     const { cost_usd, quota } = await end(true)
     if (variables) yield { event: "variables_validated", data: variables }
@@ -62,39 +58,26 @@ export async function* runTask(
     yield { event: "complete", data: { ...complete, metadata } }
   } catch (thrown) {
     const error = signal.aborted ? signal.reason : thrown
+    if (!held && !rules) throw error
     const { quota } = await end()
     const fails = error === LEFT || progress.stage === "answered" || !(error instanceof ApiError)
-    if (!task.rules || fails) throw error
-    const data = { ...task.rules, metadata: metadataOf(quota, BY_RULES) }
-    if (error.code === "bedrock_throttled") throw advised(error, data)
+    if (!rules || fails) throw error
+    const data = { ...rules, metadata: metadataOf(quota, BY_RULES) }
+    if (error.status === 402 || error.code === "bedrock_throttled")
+      throw new ApiError(error.code, error.message, { ...error.details, ...data })
+    if (!held) throw error
     yield { event: "complete", data }
   } finally {
     signal.removeEventListener("abort", onStop)
-    await end(true) // where nothing did before, the client left between two pieces
+    if (held) await end(true) // where nothing did before, the client left between two pieces
   }
 }
 
-/** The refusal of a quota or a budget tells what the rules say all the same. */
-async function admitted(
-  parts: EngineParts,
-  caller: Caller,
-  task: AiTask,
-  metadataOf: (quota: AiQuota, source: object) => object,
-): Promise<Reservation> {
-  try {
-    return await admit(parts, caller, task)
-  } catch (error) {
-    if (!task.rules || !(error instanceof ApiError) || error.status !== 402) throw error
-    const limit = caller.limits[quotaLimitOf(task.action)]
-    const { account_id } = caller
-    const key = { account_id, period: currentPeriod(), action: task.action, limit }
-    const metadata = metadataOf(await quotaOf(parts.store.read, key), BY_RULES)
-    throw advised(error, { ...task.rules, metadata })
-  }
+/** Of a call that a gate refused. */
+async function refused({ store }: GateParts, { account_id, limits }: Caller, action: AiAction) {
+  const key = { account_id, period: currentPeriod(), action, limit: limits[quotaLimitOf(action)] }
+  return { cost_usd: 0, quota: await quotaOf(store.read, key) }
 }
-
-const advised = ({ code, message, details }: ApiError, advice: object) =>
-  new ApiError(code, message, { ...details, ...advice })
 
 const BY_RULES = {
   ...{ source: "rules", degraded: true, model: null },
@@ -150,7 +133,12 @@ export const PARSE_FAILED = "parse_failed"
 /** The JSON of an answer, within the limits of a request's body. Throws 502 `provider_error`, reason `parse_failed`. */
 function parsed(text: string): unknown {
   try {
-    const bytes = Buffer.from(unfenced(text))
+    // Many models put JSON between fences of Markdown, though they are asked not to.
+    const json = text
+      .trim()
+      .replace(/^```(?:json)?/i, "")
+      .replace(/```$/, "")
+    const bytes = Buffer.from(json)
     new JsonScan().feed(bytes)
     return parseScanned([bytes])
   } catch {
@@ -162,12 +150,3 @@ function parsed(text: string): unknown {
     )
   }
 }
-
-/** Many models put JSON between fences of Markdown, though they are asked not to. */
-function unfenced(text: string): string {
-  const trimmed = text.trim()
-  const is_fenced = trimmed.startsWith(FENCE) && trimmed.endsWith(FENCE)
-  return is_fenced ? trimmed.slice(0, -FENCE.length).replace(/^```(?:json)?/i, "") : trimmed
-}
-
-const FENCE = "```"

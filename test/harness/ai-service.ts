@@ -2,7 +2,7 @@ import { Type as t } from "@sinclair/typebox"
 import { Elysia } from "elysia"
 import type { AiAction } from "../../src/ai/actions"
 import type { AiTask } from "../../src/ai/ai-task"
-import { answer, times } from "../../src/ai/answer"
+import { answer, framesOf as framesOfCall, times } from "../../src/ai/answer"
 import { aiCalls, aiQuotas, aiSpending } from "../../src/ai/tables"
 import { fail } from "../../src/core/errors"
 import { listen } from "../../src/http/listener"
@@ -40,7 +40,11 @@ export async function aiService(chosen: Partial<typeof times> = {}, options: Ser
     response: t.Unknown(),
     also_produces: ["text/event-stream"],
     time_limit_ms: 120_000,
-    handle: (call) => answer(parts, call, async () => trialTask(call.body)),
+    handle: (call) =>
+      answer(
+        call,
+        framesOfCall(parts, call, async () => trialTask(call.body)),
+      ),
   })
   const app = new Elysia()
   mountRoutes(app, [row], service.parts)
