@@ -4,7 +4,7 @@ import { forgetPlans } from "../plans/plans"
 
 /** What is read at each use. Everything else was decided when the server started. */
 const takesEffect = (key: KeyName) =>
-  /^(inbound|log|plans|reputation|tls)\./.test(key) || /\.trusted_proxies$/.test(key)
+  /^(ai|inbound|log|plans|reputation|tls)\./.test(key) || /\.trusted_proxies$/.test(key)
 
 /**
  * Reads the configuration again, applies what can change in a running server, and logs the rest as

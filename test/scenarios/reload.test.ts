@@ -30,6 +30,9 @@ level = "info"
 [http]
 trusted_proxies = ["127.0.0.1"]
 max_connections = 50
+[ai.gateway]
+kind = "openai"
+models.fast = "llama3.2"
 [plans.free]
 emails_per_month = 7
 `
@@ -53,13 +56,24 @@ test("SIGHUP applies what can change, and names what needs a restart", async () 
   }
   expect(await addressSeen()).toBe("127.0.0.1")
 
+  const hasModel = async () => {
+    const answer = await server.request("/v1/ai/entitlement")
+    const { data } = (await answer.json()) as { data: { gateway_configured: boolean } }
+    return data.gateway_configured
+  }
+  expect(await hasModel()).toBe(false)
+
   file.write(NEXT)
   server.kill("SIGHUP")
   expect(await told("only after a restart")).toMatchObject({
     level: "warn",
-    applied: ["log.level", "http.trusted_proxies", "plans.free.emails_per_month"],
+    applied: [
+      ...["log.level", "http.trusted_proxies", "ai.gateway.kind", "ai.gateway.models.fast"],
+      "plans.free.emails_per_month",
+    ],
     restart_needed: ["http.max_connections"],
   })
+  expect(await hasModel()).toBe(true)
   expect(await addressSeen()).toBe("192.0.2.7")
 
   file.write("[log]\nlevel = 'loud'\n")
