@@ -45,8 +45,8 @@ export function reserve(store: Store, wanted: WantedCall): Promise<Reservation> 
     if (limit !== null && used > limit) throw quotaUsedUp(call, used - 1, limit)
     if (held_micro > 0) {
       const spent = await spentBy(tx, project_id, period)
-      requireWithin(budget_usd, spent, held_micro, "the project")
-      requireWithin(settings()["ai.monthly_ceiling_usd"], of_all, held_micro, "the server")
+      requireWithin(budget_usd, spent, held_micro, "The project")
+      requireWithin(settings()["ai.monthly_ceiling_usd"], of_all, held_micro, "The server")
     }
     await tx.insert(aiCalls).values(call)
     return { ...call, limit, price }
@@ -104,7 +104,7 @@ export async function freeOverdueCalls(store: Store): Promise<number> {
 export const costOf = (price: TokenPrice | null, tokens: ModelUsage): number =>
   price ? Math.ceil(tokens.input_tokens * price.input + tokens.output_tokens * price.output) : 0
 
-/** Whoever deletes the row of the call settles it. */
+/** The caller that deletes the row of the call settles it. */
 async function settle(tx: Tx, call: AiCallRow, spent_micro: number, keeps_quota: boolean) {
   const ours = and(eq(aiCalls.id, call.id), eq(aiCalls.project_id, call.project_id))
   const ended = await tx.delete(aiCalls).where(ours).returning({ id: aiCalls.id })
@@ -168,6 +168,6 @@ function quotaUsedUp({ action, period }: QuotaKey, used: number, limit: number) 
 function requireWithin(budget_usd: number | null, spent: number, held: number, whose: string) {
   if (budget_usd === null || spent <= budget_usd * MICRO) return
   const spend_usd = (spent - held) / MICRO
-  const text = `This call may cost ${held / MICRO} USD. Of ${budget_usd} USD that ${whose} may spend in a month, ${spend_usd} USD are spent or reserved.`
+  const text = `This call may cost ${held / MICRO} USD. ${whose} may spend ${budget_usd} USD in a month, and ${spend_usd} USD are spent or reserved.`
   throw new ApiError("ai_budget_exceeded", text, { spend_usd, budget_usd })
 }
