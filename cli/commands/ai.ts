@@ -10,8 +10,8 @@ import { type DataOf, type PlainFlags, type Resource, row } from "../lib/resourc
 import type { Paint } from "../lib/terminal"
 import { wrote } from "./templates"
 
-/** A server ends such a call within 120 s; the rest is the way. */
-const LONGEST = 130_000
+/** A server ends a call to a model within 120 s; the rest is the way. */
+export const LONGEST = 130_000
 
 /** What every call to a model has. */
 const OF_MODEL = {

@@ -2,13 +2,11 @@ import { apiReference } from "../lib/api-reference"
 import type { Client } from "../lib/client"
 import type { Action } from "../lib/context"
 import { Failure, usage } from "../lib/errors"
-import { serveMcp, toolMethods } from "../lib/mcp-server"
+import { serveMcp } from "../lib/mcp-server"
 import { toolsFor } from "../lib/mcp-tools"
 import { ALL, listUpTo } from "../lib/paging"
 import { own } from "../lib/resource"
-
-/** The time that the slowest routes have, which ask a model. */
-const CALL_LIMIT = 120_000
+import { LONGEST } from "./ai"
 
 /** Serves until stdin ends. Only messages of the protocol reach stdout. */
 const serve: Action<{ write?: boolean }> = async (context, options) => {
@@ -18,11 +16,11 @@ const serve: Action<{ write?: boolean }> = async (context, options) => {
       "give a key with --api-key or BELFRY_API_KEY; its scopes decide which tools there are"
     throw usage("mcp works with an API key, not with a sign-in", hint)
   }
-  const client = context.client(context.timeout ?? CALL_LIMIT)
+  const client = context.client(context.timeout ?? LONGEST)
   const scopes = await scopesOf(client, api_key)
   const may_write = options.write === true && context.flags.dryRun !== true
   const tools = toolsFor(await apiReference(client), scopes, may_write)
-  await serveMcp(toolMethods(client, tools))
+  await serveMcp(client, tools)
   return undefined
 }
 

@@ -1,5 +1,6 @@
 import type { Context } from "./context"
 import { exits, Failure } from "./errors"
+import { linesOf } from "./input"
 import { cleanText } from "./terminal"
 
 /** One event of a stream of the authoring routes. */
@@ -16,19 +17,13 @@ const DATA = "data: "
  * where the stream ends without it.
  */
 export async function* framesOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<StreamedFrame> {
-  const decoder = new TextDecoder()
-  let rest = ""
   let event = ""
   try {
-    for await (const part of bytes) {
-      const lines = (rest + decoder.decode(part, { stream: true })).split("\n")
-      rest = lines.pop() ?? ""
-      for (const line of lines) {
-        if (line.startsWith(EVENT)) event = line.slice(EVENT.length)
-        if (!line.startsWith(DATA)) continue
-        yield { event, data: JSON.parse(line.slice(DATA.length)) }
-        if (event === "done") return
-      }
+    for await (const line of linesOf(bytes)) {
+      if (line.startsWith(EVENT)) event = line.slice(EVENT.length)
+      if (!line.startsWith(DATA)) continue
+      yield { event, data: JSON.parse(line.slice(DATA.length)) }
+      if (event === "done") return
     }
   } catch {
     // The connection broke, or it gave no JSON: either way the answer is lost.

@@ -336,6 +336,7 @@ async function silence(
     return new Failure(exits.try_later, "timeout", message, { hint: "wait longer with --timeout" })
   }
   const reason = "code" in cause ? String(cause.code) : cause.message
+  if (reason.startsWith("Header ")) return usage(reason) // it was never sent
   const unreachable = (message: string, hint?: string) =>
     new Failure(exits.unreachable, "unreachable", message, {
       ...{ details: { url, named_by: url_from, reason }, ...(hint && { hint }) },

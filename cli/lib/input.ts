@@ -60,6 +60,25 @@ async function collected(
   return new Uint8Array(Buffer.concat(chunks))
 }
 
+/** The longest email that the API takes fits into one line. */
+const MOST_CHARACTERS = 16_777_216
+
+/** The lines of a stream of text as they come, without the empty ones. */
+export async function* linesOf(source: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder()
+  let line = ""
+  for await (const bytes of source) {
+    const [first = "", ...more] = decoder.decode(bytes, { stream: true }).split("\n")
+    line += first
+    if (line.length > MOST_CHARACTERS) throw usage("a message has more than 16 MiB")
+    for (const next of more) {
+      if (line.trim()) yield line
+      line = next
+    }
+  }
+  if (line.trim()) yield line
+}
+
 function tooLarge(path: string, option: string): Failure {
   const message = `${option}: ${path} is larger than ${MOST_BYTES / 1024 / 1024} MB.`
   return new Failure(exits.invalid, "payload_too_large", message, {

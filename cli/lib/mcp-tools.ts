@@ -5,6 +5,7 @@ import { operations } from "../../src/client/operations"
 import type { ReferenceOperation } from "./api-reference"
 import type { Client } from "./client"
 import { errorBody, Failure, usage } from "./errors"
+import { isObject } from "./input"
 
 /** A tool of the Model Context Protocol that does one operation of the API. */
 export interface McpTool {
@@ -56,54 +57,47 @@ function toolOf(operation: OperationName, one: ReferenceOperation): McpTool {
   const shown = {
     ...{ name, title, description: `${title}. ${description}`.trimEnd() },
     inputSchema: { type: "object", properties, required, additionalProperties: false },
-    annotations: { readOnlyHint: method === "GET", destructiveHint: method === "DELETE" },
+    annotations: { readOnlyHint: method === "GET" },
   }
   return { operation, shown }
 }
 
 /** Does what a tool is for. Every refusal is an answer, so that the model can read it. */
-export async function callTool(client: Client, tool: McpTool, given: Record<string, unknown>) {
+export async function callTool(client: Client, tool: McpTool, given: unknown) {
   const said = (text: string, isError: boolean) => ({ content: [{ type: "text", text }], isError })
   try {
-    const answer = await client.stream(tool.operation, inputFrom(tool, given))
-    return said(await textOf(answer), false)
+    return said(textOf(await client.send(tool.operation, inputFrom(tool, given ?? {}))), false)
   } catch (error) {
     return said(error instanceof Failure ? errorBody(error) : String(error), true)
   }
 }
 
-function inputFrom({ operation, shown }: McpTool, given: Record<string, unknown>) {
-  const { properties } = shown.inputSchema
-  const unknown = Object.keys(given).find((name) => !Object.hasOwn(properties, name))
+function inputFrom({ operation, shown }: McpTool, given: unknown) {
+  const names = Object.keys(shown.inputSchema.properties)
+  if (!isObject(given)) throw usage("The arguments are no object.")
+  const unknown = Object.keys(given).find((name) => !names.includes(name))
   if (unknown !== undefined) {
-    throw usage(`There is no argument ${unknown}: give ${Object.keys(properties).join(", ")}.`)
+    throw usage(`There is no argument ${unknown}: give ${names.join(", ")}.`)
   }
-  const { body, idempotency_key, ...fields } = given
+  const told = Object.entries(given).filter(([, value]) => value !== null) // as many models leave out
+  const { body, idempotency_key: key, ...fields } = Object.fromEntries(told)
   const texts = Object.entries(fields).map(([name, value]) => [name, String(value)] as const)
   const params = paramsOf(operation)
   return {
     params: Object.fromEntries(texts.filter(([name]) => params.includes(name))),
     query: Object.fromEntries(texts.filter(([name]) => !params.includes(name))),
     ...(body !== undefined && { body }),
-    ...(idempotency_key !== undefined && {
-      headers: { "idempotency-key": String(idempotency_key) },
-    }),
+    ...(key !== undefined && { headers: { "idempotency-key": String(key) } }),
   }
 }
 
-async function textOf(answer: AsyncIterable<Uint8Array>): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of answer) {
-    size += chunk.length
-    // Something may have changed, so that the model must not take this for a refusal.
-    if (size > MOST_BYTES)
-      throw usage(
-        `The request was done. Its answer has more than ${MOST_BYTES} bytes: ask for less.`,
-      )
-    chunks.push(chunk)
+function textOf(answer: unknown): string {
+  const bytes = answer instanceof Uint8Array ? answer : Buffer.from(JSON.stringify(answer))
+  // Something may have changed, so that the model must not take this for a refusal.
+  if (bytes.length > MOST_BYTES) {
+    const told = `The request was done. Its answer has more than ${MOST_BYTES} bytes: ask for less.`
+    throw usage(told)
   }
-  const bytes = Buffer.concat(chunks)
   if (!isUtf8(bytes)) throw usage("The answer is no text, so a tool cannot show it.")
-  return bytes.toString()
+  return Buffer.from(bytes).toString()
 }

@@ -34,9 +34,10 @@ const variables = (BELFRY_API_KEY: string) => ({
 })
 
 /** The official client, which starts the binary as an assistant does. */
-async function connected(args: string[], api_key: string) {
+async function connected(args: string[], api_key: string, more: Record<string, string> = {}) {
   const client = new Client({ name: "test", version: "1" })
-  const options = { command: binary, args, env: variables(api_key), stderr: "ignore" as const }
+  const env = { ...variables(api_key), ...more }
+  const options = { command: binary, args, env, stderr: "ignore" as const }
   await client.connect(new StdioClientTransport(options))
   return { client, [Symbol.asyncDispose]: () => client.close() }
 }
@@ -58,7 +59,7 @@ interface Answered {
 }
 
 async function called(client: Client, name: string, given: object): Promise<Answered> {
-  const result = await client.callTool({ name, arguments: { ...given } })
+  const result = await client.callTool({ name, arguments: given as Record<string, unknown> })
   const [{ text }] = result.content as [{ text: string }]
   const body = text.startsWith("{") ? JSON.parse(text) : {}
   return { isError: result.isError === true, text, body }
@@ -139,10 +140,16 @@ test("a tool that sends does so once for an idempotency key, and refusals are an
 
   const refused = await called(client, "postEmails", { body: { ...body, to: "ann" } })
   expect([refused.isError, refused.body.error.code]).toEqual([true, "invalid_email"])
+  const unsent = await called(client, "postEmails", { body, idempotency_key: "a\nb" })
+  expect([unsent.isError, unsent.body.error.code]).toEqual([true, "usage"])
+  const listed = await called(client, "getEmails", { per_page: 1, status: null })
+  expect([listed.isError, Object.keys(listed.body.data)]).toEqual([false, ["0"]])
   const absent = await called(client, "getEmailsByEmailId", { email_id: "0" })
   expect([absent.isError, absent.body.error.code]).toEqual([true, "not_found"])
   for (const [wrong, told] of [
     [{}, "needs email_id"],
+    [{ email_id: null }, "needs email_id"],
+    [[], "no object"],
     [{ email_id: ".." }, "step of its path"],
     [{ email_id, token: "t" }, "There is no argument token"],
     [{ email_id, constructor: "t" }, "There is no argument constructor"],
@@ -180,14 +187,39 @@ test("messages of each revision are answered, and wrong ones refused, without an
     const known = asked > "2024-11-04"
     expect(answers[0].result.protocolVersion).toBe(known ? asked : SUPPORTED_PROTOCOL_VERSIONS[0])
   }
+  const odd = { toString: 1 } // it has no text
   const { answers, code } = await spoken([
-    ...["{", "7", "[]", request("resources/list"), request("tools/list", { cursor: "x" })],
+    ...["{", "7", "[]", "", request("resources/list"), request("tools/list", { cursor: "x" })],
+    ...[request("ping", {}, null), request("ping", {}, odd), JSON.stringify({ id: 1, result: {} })],
+    JSON.stringify({ jsonrpc: "2.0", id: 1, method: odd }),
+    ...[request("tools/call", { name: odd }), request("tools/list", { cursor: odd })],
     JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" }),
     `[${request("ping", {}, "a")},${request("ping", {}, "b")}]`,
   ])
   expect(code).toBe(0)
   const codes = answers.map((one) => one.error?.code ?? one.map(({ id }: { id: string }) => id))
-  expect(codes).toEqual([-32700, -32600, -32601, -32602, ["a", "b"]])
+  expect(codes).toEqual([
+    ...[-32700, -32600, -32600, -32601, -32602],
+    ...[-32600, -32600, -32600, -32600, -32602, -32602, ["a", "b"]],
+  ])
+})
+
+test("a last message without an end of its line is answered, too", async () => {
+  const env = variables(server.api_key)
+  const ended = await runBinary(["mcp"], { home: server.home, env, input: request("ping") })
+  expect(JSON.parse(ended.stdout).result).toEqual({})
+})
+
+test("a key that is revoked, and a server that is gone, are answers of the tool", async () => {
+  await using short_lived = await startBelfry({ env: lean })
+  const made = await short_lived.cli("keys", "create", "--name", "m", "--scope", "email:read")
+  const { id, key } = JSON.parse(made.stdout)
+  const there = { BELFRY_URL: short_lived.url }
+  await using opened = await connected(["mcp"], key, there)
+  await short_lived.cli("keys", "revoke", id, "--yes")
+  expect((await called(opened.client, "getEmails", {})).body.error.code).toBe("unauthorized")
+  await short_lived.stop()
+  expect((await called(opened.client, "getEmails", {})).body.error.code).toBe("unreachable")
 })
 
 test("a sign-in, a wrong key and a message without an end end the command, which never prints its key", async () => {
