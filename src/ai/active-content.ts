@@ -1,12 +1,10 @@
 import { attributesIn, decodeEntities, htmlTokens } from "../lib/html-tokens"
+import { TAG } from "./variable-check"
 
 const ELEMENTS = new Set("script iframe frame object embed applet base".split(" "))
 
 /** Values that are not escaped, or that decide what an element is. */
 const UNSAFE_TAG = /\{\{~?[{&]|<\/?\{\{/
-
-/** A remark, a block or a value inside of an element. What is left around it is checked. */
-const TAG = /\{\{[^{}]*\}\}/g
 
 /** Browsers ignore spaces and control characters in it. */
 const UNSAFE_ADDRESS = /^(?:javascript|vbscript|data:text\/html)\b/i
@@ -17,6 +15,7 @@ export function activeContent(html: string): string | undefined {
   for (const token of htmlTokens(html)) {
     if (token.kind !== "tag" || token.closing) continue
     if (ELEMENTS.has(token.name) || token.name.includes("{")) return `<${token.name}>`
+    // What is around values and blocks is checked.
     for (const { name, value } of attributesIn(token.attributes.replace(TAG, ""))) {
       const address = decodeEntities(value).replaceAll(/[\p{Cc}\s]/gu, "")
       if (name.startsWith("on") || UNSAFE_ADDRESS.test(address)) return `a script in ${name}`

@@ -45,7 +45,8 @@ function meantBy(name: string, known: string[]): [string, string][] {
 const plain = (name: string) => name.replace(/[-_]/g, "").toLowerCase()
 const digits = (name: string) => name.replace(/\D/g, "")
 
-const TAG = /\{\{[^{}]*\}\}/g
+/** A value, a block or a remark of Handlebars. */
+export const TAG = /\{\{[^{}]*\}\}/g
 /** A text in quotes, or a name. With `=` behind it the name is that of an option of a helper. */
 const WORD = /"[^"]*"|'[^']*'|([\p{L}\p{N}_$.@/-]+)(\s*=)?/gu
 

@@ -1,4 +1,4 @@
-import { ApiError } from "../core/errors"
+import { fail } from "../core/errors"
 import type { Workers } from "../core/workers"
 import { isObject } from "../http/validate"
 import type { Caller } from "../identity/caller"
@@ -57,7 +57,6 @@ async function checked(workers: Workers, given: unknown) {
     problems.push({ path: `steps.${at}.config.html`, code: "invalid_template", message })
   }
   if (problems.length === 0) return { workflow, names }
-  const [{ path, message } = { path: "", message: "" }] = problems
-  const text = `The AI model wrote a workflow that is not valid. ${path}: ${message}`
-  throw new ApiError("ai_workflow_invalid", text, { fields: problems })
+  const message = "The AI model wrote a workflow that is not valid. Ask again."
+  return fail("ai_workflow_invalid", message, { fields: problems })
 }

@@ -51,7 +51,7 @@ function subjectFindings(subject: string): ContentFinding[] {
       detail: "The subject is all in capitals. Write it as a sentence.",
     })
   }
-  if (/[!?]{2,}/.test(subject)) {
+  if (/[!?！？]{2,}/.test(subject)) {
     found.push({ rule: "exclamation", detail: "The subject has several marks in a row. Use one." })
   }
   if (/^(?:re|fwd?|aw|wg|tr):/i.test(subject)) {

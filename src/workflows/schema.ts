@@ -1,12 +1,6 @@
-import {
-  type Static,
-  type TObject,
-  type TProperties,
-  type TSchema,
-  Type as t,
-} from "@sinclair/typebox"
+import { type Static, type TObject, type TSchema, Type as t } from "@sinclair/typebox"
 import { Problems } from "../core/errors"
-import { nameText, orNull } from "../http/field-schemas"
+import { closedObject, nameText, orNull } from "../http/field-schemas"
 import { check, isObject } from "../http/validate"
 import { NO_NUL } from "../inbox/note-fields"
 import { PRIORITY_WORDS } from "../inbox/tables"
@@ -18,14 +12,7 @@ import { SOURCE_BYTES } from "../templates/limits"
 /* The strict schema of workflows (contract 44, section 2). People and models write them. */
 
 const MOST_STEPS = 50
-const MOST_TAGS = 10
-const MOST_AMOUNT = 10_000
-const MOST_THROTTLED = 1000
-const MOST_DIGEST_ITEMS = 1000
 
-/** Both have no other fields than these. */
-const strict = <Properties extends TProperties>(properties: Properties) =>
-  t.Object(properties, { additionalProperties: false })
 const { Optional: optional } = t
 /** Fields of any name. */
 const fieldsOf = <Value>(additionalProperties: TSchema | true, more: object = {}) =>
@@ -39,13 +26,13 @@ const payload = fieldsOf(true, { [DEFINITION]: "payload" })
 const scalar = t.Union([t.String(), t.Number(), t.Boolean(), t.Null()])
 const dottedPath = t.String({ pattern: "^[^.]+(\\.[^.]+)*$", maxLength: 256 })
 const comparison = (words: string[], value: TSchema) =>
-  strict({ field: dottedPath, op: word(words), value })
+  closedObject({ field: dottedPath, op: word(words), value })
 
 /** As `parseRule` reads rules. That also counts levels and comparisons. */
 const RuleForm = t.Union([
-  strict({ all: t.Array(rule, { minItems: 1 }) }),
-  strict({ any: t.Array(rule, { minItems: 1 }) }),
-  strict({ not: rule }),
+  closedObject({ all: t.Array(rule, { minItems: 1 }) }),
+  closedObject({ any: t.Array(rule, { minItems: 1 }) }),
+  closedObject({ not: rule }),
   comparison(["eq", "ne", "contains"], scalar),
   comparison(["gt", "gte", "lt", "lte"], t.Union([t.String(), t.Number()])),
   comparison(["in", "nin"], t.Array(scalar, { minItems: 1, maxItems: 100 })),
@@ -62,16 +49,18 @@ const keywords = {
   format: optional(nameText(64)),
 }
 const types = word(["object", "array", "string", "number", "integer", "boolean", "null"])
-const PayloadForm = strict({ type: optional(types), ...keywords })
+const PayloadForm = closedObject({ type: optional(types), ...keywords })
 
 const source = t.String({ minLength: 1, maxLength: SOURCE_BYTES, pattern: NO_NUL })
+/** A subject, a title or the text of a button. */
+const line = nameText(SOURCE_BYTES)
 const stepKey = t.String({ pattern: CATEGORY_SLUG })
 const category = optional(t.String({ pattern: CATEGORY_SLUG }))
 const group_by = optional(dottedPath)
 const fromTemplate = { template_id: optional(nameText(100)) }
 
-const duration = strict({
-  amount: t.Integer({ minimum: 1, maximum: MOST_AMOUNT }),
+const duration = closedObject({
+  amount: t.Integer({ minimum: 1, maximum: 10_000 }),
   unit: word(["minutes", "hours", "days"]),
 })
 export type Duration = Static<typeof duration>
@@ -80,67 +69,67 @@ const days = t.Array(word(["mon", "tue", "wed", "thu", "fri", "sat", "sun"]), {
   minItems: 1,
   maxItems: 7,
 })
-const localTime = strict({
+const localTime = closedObject({
   at: t.String({ pattern: "^([01]\\d|2[0-3]):[0-5]\\d$" }),
   days: optional(days),
 })
 
 /** `readAddress` reads the text or the mailbox. */
-const mailbox = strict({ email: t.String(), name: optional(orNull(t.String())) })
+const mailbox = closedObject({ email: t.String(), name: optional(orNull(t.String())) })
 const from = optional(t.Union([t.String({ maxLength: 998 }), mailbox]))
 
 const digestOver = <Window extends TSchema>(window: Window) => {
-  const max_items = t.Integer({ minimum: 1, maximum: MOST_DIGEST_ITEMS, default: 100 })
-  return strict({ window, group_by, max_items: optional(max_items) })
+  const max_items = t.Integer({ minimum: 1, maximum: 1000, default: 100 })
+  return closedObject({ window, group_by, max_items: optional(max_items) })
 }
 
 /** The forms of `config` for each type of step. */
 const CONFIGS = {
   email: [
-    strict({ ...fromTemplate, from }),
-    strict({ subject: source, html: optional(source), text: optional(source), from }),
+    closedObject({ ...fromTemplate, from }),
+    closedObject({ subject: line, html: optional(source), text: optional(source), from }),
   ],
   push: [
-    strict(fromTemplate),
-    strict({
-      ...{ title: source, body: source, image_url: optional(source), url: optional(source) },
+    closedObject(fromTemplate),
+    closedObject({
+      ...{ title: line, body: source, image_url: optional(source), url: optional(source) },
       data: optional(fieldsOf<string>(t.String({ pattern: NO_NUL }))),
     }),
   ],
-  sms: [strict(fromTemplate), strict({ body: source })],
+  sms: [closedObject(fromTemplate), closedObject({ body: source })],
   in_app: [
-    strict(fromTemplate),
-    strict({
-      ...{ title: source, body: optional(source), action_url: optional(source) },
-      ...{ action_label: optional(source), category, priority: optional(word(PRIORITY_WORDS)) },
+    closedObject(fromTemplate),
+    closedObject({
+      ...{ title: line, body: optional(source), action_url: optional(source) },
+      ...{ action_label: optional(line), category, priority: optional(word(PRIORITY_WORDS)) },
     }),
   ],
-  delay: [duration, strict({ until: source }), localTime],
+  delay: [duration, closedObject({ until: source }), localTime],
   branch: [
-    strict({
+    closedObject({
       step_key: stepKey,
       condition: word(["delivered", "read", "clicked", "failed", "replied"]),
       within: optional(duration),
     }),
-    strict({ rule }),
+    closedObject({ rule }),
   ],
   digest: [digestOver(duration), digestOver(localTime)],
   throttle: [
-    strict({
-      limit: t.Integer({ minimum: 1, maximum: MOST_THROTTLED }),
+    closedObject({
+      limit: t.Integer({ minimum: 1, maximum: 1000 }),
       window: duration,
       group_by,
     }),
   ],
-  event: [strict({ name: nameText(100), data: fieldsOf<unknown>(true) })],
-  stop: [strict({})],
+  event: [closedObject({ name: nameText(100), data: fieldsOf<unknown>(true) })],
+  stop: [closedObject({})],
 } satisfies Record<string, TObject[]>
 
 type StepType = keyof typeof CONFIGS
 const STEP_TYPES = Object.keys(CONFIGS) as StepType[]
 
 const stepOf = <Type extends TSchema, Config extends TSchema>(type: Type, config: Config) =>
-  strict({
+  closedObject({
     step_key: stepKey,
     name: nameText(100),
     ...{ type, config },
@@ -162,14 +151,14 @@ const fields = {
   description: optional(t.String({ maxLength: 500, pattern: NO_NUL })),
   is_critical: optional(t.Boolean({ default: false })),
   category,
-  tags: optional(t.Array(nameText(100), { maxItems: MOST_TAGS })),
-  trigger_schema: optional(strict({ type: t.Literal("object"), ...keywords })),
+  tags: optional(t.Array(nameText(100), { maxItems: 10 })),
+  trigger_schema: optional(closedObject({ type: t.Literal("object"), ...keywords })),
 }
 const someSteps = <Step extends TSchema>(step: Step) =>
   t.Array(step, { minItems: 1, maxItems: MOST_STEPS })
-const Whole = strict({ ...fields, steps: someSteps(AnyStep) })
+const Whole = closedObject({ ...fields, steps: someSteps(AnyStep) })
 const steps = optional(t.Array(AnyStep, { maxItems: MOST_STEPS }))
-const Draft = strict({ ...fields, key: optional(fields.key), steps })
+const Draft = closedObject({ ...fields, key: optional(fields.key), steps })
 
 export type WorkflowInput = Static<typeof Whole>
 
@@ -184,7 +173,7 @@ const published = (schema: TSchema): Record<string, unknown> =>
 
 /** For models, and for other judges of JSON Schema. `check-workflow.ts` has what it cannot say. */
 export const workflowSchema = {
-  ...published(strict({ ...fields, steps: someSteps(Step) })),
+  ...published(closedObject({ ...fields, steps: someSteps(Step) })),
   $defs: { rule: published(RuleForm), payload: published(PayloadForm) },
 }
 

@@ -89,11 +89,18 @@ const DRAFTS: Record<string, [Partial<BroadcastDraft>, Partial<AdviceFacts>?]> =
   "a link beside": [linked("https://www.acme.example/x")],
   "a variable host": [linked("https://{{shop}}/x")],
   "a text elsewhere": [{ body: "See https://example.net/a and {{unsubscribe_url}}." }],
+  "an address in text": [{ body: "See <https://example.net/a> and {{~unsubscribe_url}}." }],
+  "a relative link": [linked("/shop")],
   capitals: [{ subject: "LAST CHANCE TODAY" }],
   "many marks": [{ subject: "Spring is here!!!" }],
+  "wide marks": [{ subject: "今だけ！！" }],
+  "no capitals": [{ subject: "春の新商品のお知らせです" }],
+  "capitals and a name": [{ subject: "{{subscriber.name}}, NOTHING ELSE" }],
+  "a name alone": [{ subject: "{{subscriber.metadata.LONG}}" }],
   "a short word": [{ subject: "NASA" }],
   "a long subject": [{ subject: "ä".repeat(61) }],
   "a subject of 60": [{ subject: "ä".repeat(60) }],
+  "a long name": [{ subject: `${"ä".repeat(60)}{{subscriber.name}}` }],
   "no subject": [{ subject: " " }],
   "an image alone": [{ body: `${image}${END}` }],
   "an image with text": [{ body: `${image}<p>${words}</p>${END}` }],
@@ -134,11 +141,18 @@ a link elsewhere        send                risk low: Links lead to other domain
 a link beside           send
 a variable host         send
 a text elsewhere        send                risk low: Links lead to other domains
+an address in text      send                risk low: Links lead to other domains
+a relative link         send
 capitals                send_with_caution   note medium: The subject shouts
 many marks              send_with_caution   note medium: The subject shouts
+wide marks              send_with_caution   note medium: The subject shouts
+no capitals             send
+capitals and a name     send_with_caution   note medium: The subject shouts
+a name alone            send
 a short word            send
 a long subject          send                note low: The subject is long
 a subject of 60         send
+a long name             send
 no subject              revise_before_send  note high: The subject is empty
 an image alone          send_with_caution   risk medium: The body is images alone
 an image with text      send

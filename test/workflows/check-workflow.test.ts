@@ -77,6 +77,14 @@ const CASES: [string, object[], ...string[]][] = [
     "steps.1.config",
   ],
   [
+    "a subject and a title of two lines",
+    [
+      step("a", "email", { subject: "a\nb", html: "a\nb" }),
+      step("b", "push", { title: "a\nb", body: "a\nb" }),
+    ],
+    ...["steps.0.config.subject", "steps.1.config.title"],
+  ],
+  [
     "a sender that is no address",
     [step("a", "email", { template_id: "t", from: "a@b@c" })],
     "steps.0.config.from",

@@ -1,6 +1,6 @@
-import { type Static, type TSchema, Type as t } from "@sinclair/typebox"
+import { type Static, type TProperties, Type as t } from "@sinclair/typebox"
 import { fail, Problems } from "../../core/errors"
-import { oneOf, orNull } from "../../http/field-schemas"
+import { closedObject, oneOf, orNull } from "../../http/field-schemas"
 import { check } from "../../http/validate"
 import { EXAMPLE_ID, EXAMPLE_TIME } from "../../lib/record-fields"
 
@@ -11,7 +11,6 @@ const ACTIONS = ["send", "send_with_caution", "delay", "revise_before_send"] as 
 const MOST_FINDINGS = 50
 export const MOST_SUMMARY = 600
 
-const strict = { additionalProperties: false }
 const said = (maxLength: number, example: string) =>
   t.String({ minLength: 1, maxLength, examples: [example] })
 const title = said(200, "The From domain is not verified")
@@ -24,8 +23,8 @@ const uuid = t.String({ pattern: UUID, examples: [EXAMPLE_ID] })
 const percent = t.Number({ minimum: 0, maximum: 100, examples: [80] })
 const finding = { severity: oneOf("high", "medium", "low"), title, detail }
 const conflict = { broadcast_id: orNull(uuid), name: title, sent_at: time, detail }
-const listOf = <Fields extends Record<string, TSchema>>(fields: Fields) =>
-  t.Array(t.Object(fields, strict), { maxItems: MOST_FINDINGS })
+const listOf = <Fields extends TProperties>(fields: Fields) =>
+  t.Array(closedObject(fields), { maxItems: MOST_FINDINGS })
 
 const LISTS = {
   deliverability_risks: listOf({ ...finding, fix: detail }),
@@ -38,11 +37,11 @@ const summary = said(MOST_SUMMARY, "Verify the From domain.")
 const fields = { summary, recommended_action: oneOf(...ACTIONS), ...LISTS }
 
 /** Advice about a broadcast (contract 60, section 4). It never blocks a send. */
-export const AdvisorySchema = t.Object(fields, { ...strict, title: "Advisory" })
+export const AdvisorySchema = closedObject(fields, { title: "Advisory" })
 
 export type Advisory = Static<typeof AdvisorySchema>
 /** What a model is asked for. */
-export const AdviceAnswer = t.Object({ advisory: AdvisorySchema }, strict)
+export const AdviceAnswer = closedObject({ advisory: AdvisorySchema })
 
 /** The advisory that a model wrote. Throws 502 `ai_advisory_invalid` with the path of each violation. */
 export function readAdvisory(output: unknown): Advisory {

@@ -1,15 +1,17 @@
 import { organizational } from "../../domains/names"
 import { spamContentFindings } from "../../lib/spam-content"
+import { countCharacters } from "../../lib/text"
 import { linkTargets } from "../../mailbox/link-targets"
+import { TAG } from "../variable-check"
 
 /** What the rules ask of subject and body. */
 export type ContentFacts = ReturnType<typeof contentFacts>
 
-/** A tag or a comment: other bodies are plain text. */
-const MARKUP = /<[a-z!/][^<>]*>/i
+/** A tag, and no address in angle brackets: a body without one is plain text. */
+const MARKUP = /<[!/]?[a-z][\w-]*(?:[\s/][^<>]*)?>/i
 
 /** The variables of the recipient's own pages. */
-const OWN_PAGES = /\{\{\{?\s*(?:unsubscribe_url|preferences_url)\b/
+const OWN_PAGES = /\{\{[{&~\s]*(?:unsubscribe_url|preferences_url)\b/
 
 /** Runs in the worker. */
 export function contentFacts({ subject, body }: { subject?: string | null; body: string }) {
@@ -17,8 +19,11 @@ export function contentFacts({ subject, body }: { subject?: string | null; body:
   const targets = linkTargets(new Uint8Array(), { html, text })
   // A host that a variable gives is not known yet.
   const hosts = targets.map(({ url }) => new URL(url).hostname).filter((name) => !/[{%]/.test(name))
-  const spam = spamContentFindings({ subject: subject ?? "", html, text })
+  // What is between braces is not what people see.
+  const line = (subject ?? "").replaceAll(TAG, "").trim()
+  const spam = spamContentFindings({ subject: line, html, text })
   return {
+    subject_length: countCharacters(line),
     body_bytes: Buffer.byteLength(body),
     /** What their owners registered, each once. */
     link_domains: [...new Set(hosts.map(organizational))],

@@ -1,6 +1,5 @@
 import { isoFrom, millisFrom } from "../../core/time"
 import { organizational } from "../../domains/names"
-import { countCharacters } from "../../lib/text"
 import { type Advisory, type Findings, joined, MOST_SUMMARY } from "./advisory"
 import type { AdviceFacts } from "./facts"
 
@@ -66,9 +65,9 @@ const otherDomains: AdviceRule = ({ sender, content: { link_domains } }) => {
 
 /** Phones show about as many characters. */
 const LONGEST_SUBJECT = 60
-const subjectLine: AdviceRule = ({ draft: { channel, subject }, content: { spam } }) => {
-  const length = countCharacters(subject?.trim() ?? "")
-  if (length === 0 && channel === "email") {
+const subjectLine: AdviceRule = ({ draft: { channel, subject }, content }) => {
+  const { spam, subject_length: length } = content
+  if (!subject?.trim() && channel === "email") {
     return note("high", "The subject is empty", "Belfry refuses an email without a subject.")
   }
   const shouting = spam.capitals ?? spam.exclamation

@@ -1,5 +1,5 @@
-import { type Static, type TProperties, Type as t } from "@sinclair/typebox"
-import { oneOf, orNull } from "../../http/field-schemas"
+import { type Static, Type as t } from "@sinclair/typebox"
+import { closedObject, oneOf, orNull } from "../../http/field-schemas"
 import type { Drafting } from "../ai-schemas"
 import type { Prompt } from "../ai-task"
 import { FENCE_RULE, fencedFields } from "../fenced"
@@ -19,10 +19,6 @@ All other texts are null. A subject or a title is one line.
 List each variable that the texts use, with its type, and whether the message is useless without it.
 ${HANDLEBARS_RULE}
 ${FENCE_RULE}`
-
-/** Some gateways take no other objects. */
-export const closedObject = <Fields extends TProperties>(fields: Fields) =>
-  t.Object(fields, { additionalProperties: false })
 
 const text = orNull(t.String())
 const texts = { subject: text, html: text, text, title: text, body: text }

@@ -27,11 +27,7 @@ Texts know what the data names, payload as {{payload.total}}, and behind a diges
 ${HANDLEBARS_RULE}
 ${FENCE_RULE}`
 
-/** Gateways take few keywords, and turn the longest text into a grammar that is as long. The checks know them all. */
-const UNASKED = new Set(["pattern", "minLength", "maxLength", "maxProperties", "default"])
-const { $defs, ...workflow } = JSON.parse(
-  JSON.stringify(workflowSchema, (key, value) => (UNASKED.has(key) ? undefined : value)),
-)
+const { $defs, ...workflow } = workflowSchema
 const ANSWER = {
   ...{ type: "object", additionalProperties: false, required: ["workflow"] },
   ...{ properties: { workflow }, $defs },

@@ -1,8 +1,9 @@
 import { type Static, Type as t } from "@sinclair/typebox"
+import { closedObject } from "../../http/field-schemas"
 import type { Rewriting } from "../ai-schemas"
 import type { Prompt } from "../ai-task"
 import { FENCE_RULE, fencedFields } from "../fenced"
-import { closedObject, HANDLEBARS_RULE, styleFields } from "./draft-template"
+import { HANDLEBARS_RULE, styleFields } from "./draft-template"
 
 const SYSTEM = `You rewrite one block of a template of messages that a company sends to its customers.
 Answer with one JSON object {"block": {"content": …}} that follows the schema, and with nothing else.

@@ -1,7 +1,7 @@
 import { Type as t } from "@sinclair/typebox"
+import { closedObject } from "../../http/field-schemas"
 import type { Prompt } from "../ai-task"
 import { FENCE_RULE, fencedFields } from "../fenced"
-import { closedObject } from "./draft-template"
 
 const SYSTEM = `You write subject lines for messages that a company sends to its customers.
 Answer with one JSON object {"suggestions": […]} that follows the schema, and with nothing else.

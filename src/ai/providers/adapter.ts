@@ -40,6 +40,16 @@ export interface ModelAdapter {
   part(data: Record<string, unknown>): ModelPart | undefined
 }
 
+/** What gateways refuse in a schema, or turn into a grammar that is as long. The checks of an answer know it all. */
+const UNASKED = new Set([
+  ...["pattern", "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems"],
+  ...["maxProperties", "default", "examples"],
+])
+
+/** The schema with what every gateway knows. */
+export const askedSchema = (schema: object): object =>
+  JSON.parse(JSON.stringify(schema, (key, value) => (UNASKED.has(key) ? undefined : value)))
+
 /** A number of tokens, or undefined for what is none. */
 export const tokens = (value: unknown): number | undefined =>
   Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined

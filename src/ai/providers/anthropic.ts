@@ -1,11 +1,13 @@
-import { failedStatus, type ModelAdapter, tokens } from "./adapter"
+import { askedSchema, failedStatus, type ModelAdapter, tokens } from "./adapter"
 
 /** The Messages API. */
 export const anthropic: ModelAdapter = {
   default_base_url: "https://api.anthropic.com",
 
   request({ base_url, api_key, model }, { system, user, schema, max_output_tokens }, without) {
-    const format = { type: "json_schema", schema: schema.schema }
+    const format = { type: "json_schema", schema: askedSchema(schema.schema) }
+    // What refers to itself is refused. The prompt tells the form, too.
+    const has_format = !without.schema && !("$defs" in schema.schema)
     // The official client sends the first, and other gateways ask for the second.
     const key = api_key && { authorization: `Bearer ${api_key}`, "x-api-key": api_key }
     return {
@@ -17,7 +19,7 @@ export const anthropic: ModelAdapter = {
         system,
         messages: [{ role: "user", content: user }],
         stream: true,
-        ...(!without.schema && { output_config: { format } }),
+        ...(has_format && { output_config: { format } }),
       },
     }
   },

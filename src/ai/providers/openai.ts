@@ -1,4 +1,4 @@
-import { failedStatus, type ModelAdapter, tokens } from "./adapter"
+import { askedSchema, failedStatus, type ModelAdapter, tokens } from "./adapter"
 
 const OWN_URL = "https://api.openai.com/v1"
 
@@ -9,6 +9,7 @@ export const openai: ModelAdapter = {
   request({ base_url, api_key, model }, { system, user, schema, max_output_tokens }, without) {
     // The newer models of OpenAI refuse `max_tokens`, and most other servers know no other name.
     const is_new = base_url === OWN_URL || without.max_tokens
+    const json_schema = { ...schema, schema: askedSchema(schema.schema) }
     return {
       url: `${base_url}/chat/completions`,
       headers: api_key ? { authorization: `Bearer ${api_key}` } : {},
@@ -21,7 +22,7 @@ export const openai: ModelAdapter = {
         [is_new ? "max_completion_tokens" : "max_tokens"]: max_output_tokens,
         stream: true,
         stream_options: { include_usage: true },
-        ...(!without.schema && { response_format: { type: "json_schema", json_schema: schema } }),
+        ...(!without.schema && { response_format: { type: "json_schema", json_schema } }),
       },
     }
   },

@@ -1,5 +1,7 @@
 import { expect, test } from "bun:test"
+import { AdviceAnswer } from "../../../src/ai/advice/advisory"
 import { callModel } from "../../../src/ai/gateway"
+import { generateWorkflow } from "../../../src/ai/prompts/generate-workflow"
 import { anthropic } from "../../../src/ai/providers/anthropic"
 import { openai } from "../../../src/ai/providers/openai"
 import { eventsOf } from "../../../src/lib/server-sent-events"
@@ -12,6 +14,8 @@ import { vendorClient } from "../../harness/vendor-client"
 
 const OpenAi = vendorClient("openai").default
 const Anthropic = vendorClient("@anthropic-ai/sdk").default
+
+const { transformJSONSchema } = vendorClient("@anthropic-ai/sdk/lib/transform-json-schema")
 
 const { system, user: content } = prompt
 const model = "model-fast"
@@ -117,3 +121,17 @@ test.each(kinds)(
     )
   },
 )
+
+test("anthropic: a schema has what the official client leaves in one, and one that refers to itself is not sent", () => {
+  const bodyOf = (schema: object) => {
+    const asked = { ...prompt, schema: { name: "answer", schema } }
+    return anthropic.request(gatewayAt("anthropic", "https://ai.test"), asked, {}).body
+  }
+  const { output_config } = bodyOf(AdviceAnswer) as typeof anthropicCall
+  const { schema } = output_config.format
+  expect(schema).toMatchObject({ properties: { advisory: { additionalProperties: false } } })
+  // It moves the rest into descriptions.
+  expect(JSON.stringify(transformJSONSchema(schema))).not.toContain("description")
+  expect(JSON.stringify(transformJSONSchema(AdviceAnswer))).toContain("description")
+  expect(bodyOf(generateWorkflow("", []).schema.schema)).not.toHaveProperty("output_config")
+})
