@@ -69,6 +69,9 @@ const variables = t.Object(
   { title: "AiVariables" },
 )
 
+/** Stands beside `data`. */
+export const FoundVariables = t.Object({ variables })
+
 const suggestion = t.Object({
   rank: t.Integer({ minimum: 1, maximum: 5, examples: [1] }),
   subject: text("Your order is on its way"),
@@ -91,16 +94,16 @@ const template = t.Object({
   variables: t.Array(VariableRecord),
 })
 
-export const Drafted = t.Object({ template, variables, metadata }, { title: "AiTemplate" })
+export const Drafted = t.Object({ template, metadata }, { title: "AiTemplate" })
 
 const block = t.Object({
   ...{ id: rarely(text("intro")), type: word(BLOCK_TYPES), content: text("It is on its way.") },
 })
 
-export const Rewritten = t.Object({ block, variables, metadata }, { title: "AiBlock" })
+export const Rewritten = t.Object({ block, metadata }, { title: "AiBlock" })
 
 const workflow = anything({ key: "welcome", name: "Welcome", steps: [] }, "The body of a workflow.")
 
-export const Generated = t.Object({ workflow, variables, metadata }, { title: "AiWorkflow" })
+export const Generated = t.Object({ workflow, metadata }, { title: "AiWorkflow" })
 
 export const Analysis = t.Object({ advisory: AdvisorySchema, metadata }, { title: "AiAnalysis" })

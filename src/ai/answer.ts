@@ -6,7 +6,7 @@ import { asApiError, unavailable } from "../http/envelope"
 import type { Call } from "../http/route"
 import type { ServerHealth } from "../http/server-health"
 import type { Caller } from "../identity/caller"
-import type { AiTask } from "./ai-task"
+import type { AiTask, VariablesFound } from "./ai-task"
 import { type GateParts, requireOwnProject } from "./gates"
 import { type AiFrame, LEFT, PARSE_FAILED, runTask } from "./run-task"
 
@@ -17,14 +17,20 @@ export interface AnswerParts extends GateParts {
   health: Pick<ServerHealth, "onDrain">
 }
 
-/** The result as one JSON answer. */
+interface Answered<Data> {
+  data: Data
+  /** Empty where the action finds no variables. */
+  top: { variables: VariablesFound }
+}
+
+/** The result as one JSON answer, with what was found of the variables beside it. */
 export async function answerOnce<Data>(frames: AsyncGenerator<AiFrame, void>) {
-  const data = {}
-  for await (const frame of frames) {
-    if (frame.event === "variables_validated") Object.assign(data, { variables: frame.data })
-    if (frame.event === "complete") Object.assign(data, frame.data)
+  const told = { data: {}, top: {} }
+  for await (const { event, data } of frames) {
+    if (event === "variables_validated") told.top = { variables: data }
+    if (event === "complete") told.data = data
   }
-  return { data: data as Data }
+  return told as Answered<Data>
 }
 
 const STREAM = "text/event-stream"
@@ -36,7 +42,7 @@ const STREAM = "text/event-stream"
 export async function answer<Data>(
   { request, request_id }: Pick<Call, "request" | "request_id">,
   frames: AsyncGenerator<AiFrame, void>,
-): Promise<{ data: Data } | Response> {
+): Promise<Answered<Data> | Response> {
   if (!request.headers.get("accept")?.includes(STREAM)) return await answerOnce(frames)
   const events = eventsOf(await frames.next(), frames, request_id)
   const headers = { "content-type": STREAM, "cache-control": "no-store" }

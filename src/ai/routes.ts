@@ -52,6 +52,7 @@ export const aiRoutes = (parts: AiParts): AnyRoute[] => [
     body: schemas.Drafting,
     example: { project_id, channel, brief: "Tell people that their order is on its way." },
     response: schemas.Drafted,
+    top: schemas.FoundVariables,
     handle: (call) => answer(call, framesOf(parts, call, draftTask)),
   }),
   route({
@@ -65,6 +66,7 @@ export const aiRoutes = (parts: AiParts): AnyRoute[] => [
       instruction: "Shorten.",
     },
     response: schemas.Rewritten,
+    top: schemas.FoundVariables,
     handle: (call) => answer(call, framesOf(parts, call, rewriteTask)),
   }),
   route({
@@ -73,6 +75,7 @@ export const aiRoutes = (parts: AiParts): AnyRoute[] => [
     body: schemas.Generating,
     example: { project_id, description: "Welcome people, and ask again after 3 days." },
     response: schemas.Generated,
+    top: schemas.FoundVariables,
     errors: [...GATES, "ai_workflow_invalid"],
     handle: (call) => answer(call, framesOf(parts, call, workflowTask)),
   }),

@@ -189,7 +189,7 @@ describe("one answer in JSON", () => {
       usage: USAGE,
     })
     expect([status, body.data.result]).toEqual([200, { text: "a\nb" }])
-    expect(body.data.variables.detected).toEqual(["name"])
+    expect(body.variables.detected).toEqual(["name"])
     expect(body.data.metadata).toMatchObject(USAGE)
   })
 

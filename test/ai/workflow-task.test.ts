@@ -143,7 +143,7 @@ describe("A workflow of a model", () => {
     script = { pieces: ["```json\n", JSON.stringify({ workflow: right }), "\n```"] }
     const { status, body: said } = await project.post(path, body)
     expect([status, said.data.workflow, said.data.metadata.tier]).toEqual([200, right, "deep"])
-    expect(said.data.variables.detected).toEqual(["payload.plan", "subscriber.name"])
+    expect(said.variables.detected).toEqual(["payload.plan", "subscriber.name"])
     script = { pieces: [JSON.stringify(workflow([]))] }
     const headers = { accept: "text/event-stream" }
     const frames = framesOf((await project.call("POST", path, { body, headers })).text)
