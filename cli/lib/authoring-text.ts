@@ -1,3 +1,4 @@
+import type { AnswerOf } from "../../src/client/client"
 import { number, percent } from "./cells"
 import type { DataOf } from "./resource"
 import { type Columns, count, fields, recordText, table, wide } from "./table"
@@ -5,8 +6,11 @@ import { cleanText, type Paint } from "./terminal"
 
 type Suggestions = DataOf<"POST /v1/ai/subjects/suggest">
 type Draft = DataOf<"POST /v1/ai/templates/draft">
+type Rewritten = DataOf<"POST /v1/ai/templates/rewrite">
 type Workflow = DataOf<"POST /v1/ai/workflows/generate">
 type Analysis = DataOf<"POST /v1/ai/broadcasts/analyze">
+/** Beside the payload, where a text has variables. */
+type Found = Partial<Pick<AnswerOf<"POST /v1/ai/templates/draft">, "variables">>
 type MonthOfAi = DataOf<"GET /v1/ai/usage">
 
 /** Most amounts are below a cent. */
@@ -24,7 +28,7 @@ export function costText({ metadata }: Pick<Draft, "metadata">, paint: Paint): s
 }
 
 /** The variables of a text: those that were corrected, too, and those that nobody knows. */
-function variableText({ variables }: Partial<Pick<Draft, "variables">>, paint: Paint): string {
+function variableText({ variables }: Found, paint: Paint): string {
   const corrected = variables?.corrected.map(({ from, to }) => `${from} → ${to}`)
   return recordText({ ...variables, corrected }, paint)
 }
@@ -41,7 +45,7 @@ const suggestionColumns: Columns<Suggestions["suggestions"][number]> = {
   WHY: wide(({ rationale, warnings }) => [rationale, ...warnings].join("; "), "first"),
 }
 
-export function draftText(draft: Draft, paint: Paint): string {
+export function draftText(draft: Draft & Found, paint: Paint): string {
   const { name, channel, variables: _, ...texts } = draft.template
   const written = Object.entries(texts).flatMap(([part, text]) =>
     text ? [`${paint.bold(part)}\n${cleanText(text)}`] : [],
@@ -50,7 +54,7 @@ export function draftText(draft: Draft, paint: Paint): string {
   return paragraphs(about, ...written, variableText(draft, paint))
 }
 
-export const blockText = (answer: DataOf<"POST /v1/ai/templates/rewrite">, paint: Paint) =>
+export const blockText = (answer: Rewritten & Found, paint: Paint) =>
   paragraphs(cleanText(answer.block.content), variableText(answer, paint))
 
 /** A workflow as the strict schema has it. */
@@ -58,7 +62,7 @@ interface WrittenWorkflow extends Record<string, unknown> {
   steps: { step_key: string; type: string; name: string; branch_path?: string | null }[]
 }
 
-export function workflowText(answer: Workflow, paint: Paint, width: number): string {
+export function workflowText(answer: Workflow & Found, paint: Paint, width: number): string {
   const { steps, ...about } = answer.workflow as WrittenWorkflow
   const rows = table(steps, stepColumns, width, paint)
   return paragraphs(recordText(about, paint), rows, variableText(answer, paint))
