@@ -47,6 +47,15 @@ test("the prompt has the draft and the findings in fences, and no address of the
   expect(prompt.user.length).toBeLessThan(25_000)
 })
 
+test.each(["{{", "{{ ", "{{{{#", "<", "<a ", '<a href="https://a.test/1">x</a>'])(
+  "a body of %j alone is read before its thread has to stop",
+  async (piece) => {
+    const body = piece.repeat(260_000 / piece.length)
+    const { content } = await factsOf(await service.project(), { subject: body, body })
+    expect(content.body_bytes).toBe(body.length)
+  },
+)
+
 test("a topic of another project is not found", async () => {
   const [project, other] = [await service.project(), await service.project()]
   await audience(store, other, [{}])

@@ -11,7 +11,7 @@ export type ContentFacts = ReturnType<typeof contentFacts>
 const MARKUP = /<[!/]?[a-z][\w-]*(?:[\s/][^<>]*)?>/i
 
 /** The variables of the recipient's own pages. */
-const OWN_PAGES = /\{\{[{&~\s]*(?:unsubscribe_url|preferences_url)\b/
+const OWN_PAGES = /\{\{[{&~]{0,2}\s*(?:unsubscribe_url|preferences_url)\b/
 
 /** Runs in the worker. */
 export function contentFacts({ subject, body }: { subject?: string | null; body: string }) {
