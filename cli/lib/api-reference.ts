@@ -11,14 +11,8 @@ export interface ReferenceOperation {
   "x-callers": string[]
   /** Several scopes have `|` between them; `-` needs none. */
   "x-required-scope": string
-  /** Those without `in` are references to what many operations have. */
-  parameters: {
-    name: string
-    in?: string
-    required: boolean
-    description: string
-    schema: object
-  }[]
+  /** References to what many operations have are among them, without a name. */
+  parameters: { name: string; required: boolean; description: string; schema: object }[]
   requestBody?: { required: boolean; content: Record<string, { schema: object }> }
 }
 
