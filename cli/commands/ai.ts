@@ -1,4 +1,4 @@
-import type { AnswerOf, OperationName } from "../../src/client/client"
+import type { AnswerOf } from "../../src/client/client"
 import { readsFrames } from "../lib/authoring-stream"
 import * as texts from "../lib/authoring-text"
 import { body } from "../lib/body-flags"
@@ -7,7 +7,6 @@ import type { Failure } from "../lib/errors"
 import { type FieldFlags, flag, type PlainOptions } from "../lib/field-flags"
 import { wholeNumber } from "../lib/input"
 import { type DataOf, type PlainFlags, type Resource, row } from "../lib/resource"
-import type { Paint } from "../lib/terminal"
 import { wrote } from "./templates"
 
 /** A server ends a call to a model within 120 s; the rest is the way. */
@@ -33,42 +32,29 @@ const WRITING: PlainFlags = {
   variables: flag(["--variable <name>", "variable of the text; may be repeated", "several"]),
 }
 
-/** Shows the result with what it took; in a pipe its stream has told both. */
-const printed =
-  <Name extends OperationName>(
-    text: (data: DataOf<Name>, paint: Paint, width: number) => string,
-    save?: (context: Context, data: DataOf<Name>, name: string) => Promise<void>,
-  ) =>
-  async (context: Context, answer: AnswerOf<Name>, { save: name }: PlainOptions) => {
-    const { output, paint, terminal } = context
-    const { data } = answer as { data: DataOf<Name> & Parameters<typeof texts.costText>[0] }
-    const human = () => `${text(data, paint, terminal.width)}\n\n${texts.costText(data, paint)}`
-    if (!readsFrames(context)) await output.record({ ...data }, human, "")
-    if (typeof name === "string") await save?.(context, data, name)
-  }
-
-/** Creates the template as any other is created. A person reads it before sends use it. */
-async function saveDraft(context: Context, { template }: DraftAnswer, name: string): Promise<void> {
+/** Creates the template as any other is created, where a name is given. A person reads it before sends use it. */
+async function saveDraft(context: Context, { data }: Drafted, { save: name }: PlainOptions) {
+  if (typeof name !== "string") return
   const { output, paint } = context
-  const { channel, variables, name: _, ...all } = template
+  const { channel, variables, name: _, ...all } = data.template
   const written = Object.entries(all).filter(([, text]) => text !== null)
   const channels = { [channel]: Object.fromEntries(written) }
   const request = { body: { name, draft: true, channels, variables } }
-  const { data } = (await context.client().send("POST /v1/templates", request)) as Created
-  if (readsFrames(context)) return await output.line({ event: "saved", data }, String)
+  const made = ((await context.client().send("POST /v1/templates", request)) as Created).data
+  if (readsFrames(context)) return await output.line({ event: "saved", data: made }, String)
   if (output.form === "json") return
-  await output.record(data, () => `\n${paint.green("✓")} ${wrote(data)}`)
+  await output.record(made, () => `\n${paint.green("✓")} ${wrote(made)}`)
   await output.next(`belfry templates render ${name}`)
 }
 
-type DraftAnswer = DataOf<"POST /v1/ai/templates/draft">
+type Drafted = AnswerOf<"POST /v1/ai/templates/draft">
 type Created = AnswerOf<"POST /v1/templates">
 
 /** Shows the advice by rules that a refusal may carry. */
 async function showRefused({ output, paint }: Context, failure: Failure): Promise<Failure> {
-  const { advisory, metadata: _, ...details } = failure.details
-  if (output.form !== "human" || advisory === undefined) return failure
-  await output.raw(`${texts.advisoryText({ advisory } as Analysis, paint)}\n\n`)
+  const { advisory, metadata, ...details } = failure.details as Partial<Analysis>
+  if (output.form !== "human" || !advisory || !metadata) return failure
+  await output.raw(`${texts.advisoryText({ advisory, metadata }, paint)}\n\n`)
   return failure.with({ details })
 }
 
@@ -98,7 +84,8 @@ export const authoring: Resource = {
       example: ["--variable first_name --save shipped", "--channel sms --tone friendly"],
       flags: WRITING,
       options: [["--save <name>", "store it as a template with this name, not yet published"]],
-      print: printed(texts.draftText, saveDraft),
+      shown: texts.draftText,
+      after: saveDraft,
     }),
     row("rewrite <instruction>", "POST /v1/ai/templates/rewrite", {
       ...OF_MODEL,
@@ -117,7 +104,7 @@ export const authoring: Resource = {
         },
         "block.content": body("content", "text of the block"),
       },
-      print: printed(texts.blockText),
+      shown: texts.blockText,
     }),
     row("workflow <description>", "POST /v1/ai/workflows/generate", {
       ...OF_MODEL,
@@ -126,7 +113,7 @@ export const authoring: Resource = {
       word: "'Welcome a new user, and remind them after two days'",
       example: ["", "--json=workflow"],
       flags: { project_id: false },
-      print: printed(texts.workflowText),
+      shown: texts.workflowText,
     }),
     row("analyze", "POST /v1/ai/broadcasts/analyze", {
       ...OF_MODEL,
@@ -147,7 +134,7 @@ export const authoring: Resource = {
         ),
       },
       refused: showRefused,
-      print: printed(texts.advisoryText),
+      shown: texts.advisoryText,
     }),
     row("usage", "GET /v1/ai/usage", {
       about: "show what a month cost and how many calls it had, by action and tier",

@@ -2,7 +2,7 @@ import type { Command } from "commander"
 import { type AnyInput, addressOf } from "../../src/client/client"
 import type { OperationRow } from "../../src/client/operation"
 import { operations } from "../../src/client/operations"
-import { streamedAnswer } from "./authoring-stream"
+import { readsFrames, streamedAnswer } from "./authoring-stream"
 import { type Client, requireParams } from "./client"
 import type { Action, Context } from "./context"
 import { exits, Failure, usage } from "./errors"
@@ -144,7 +144,7 @@ export function actionOf(noun: string, one: PlainRow): Action<PlainOptions> {
     const columns =
       typeof parts.columns === "function" ? parts.columns(context, options) : parts.columns
     await context.output.list(found.rows as ListAnswer["data"], (columns ?? {}) as Columns<object>)
-    await parts.after?.(context, { data: found.rows, warnings: found.warnings } as never)
+    await parts.after?.(context, { data: found.rows, warnings: found.warnings } as never, options)
     if (!found.more) return await next(context, parts.next?.(found.rows as never, words, options))
     const begin = [noun, use.split(" ")[0], ...words.map(quoted)].filter(Boolean).join(" ")
     const again = { ...options, limit: String(2 * limitOf(limit)) } as Record<string, string>
@@ -274,8 +274,9 @@ async function shownAnswer(
     const line = `${paint.green("✓")} ${done(data, words, sent)}`
     return parts.shown ? `${line}\n${shown(data, paint, terminal.width)}` : line
   }
-  await output.record(data, human, parts.brief?.(data))
-  await parts.after?.(context, answer as never)
+  const is_told = parts.streams && readsFrames(context)
+  if (!is_told) await output.record(data, human, parts.brief?.(data))
+  await parts.after?.(context, answer as never, options)
   await next(context, parts.next?.(data, words, options))
   return parts.exit?.(data) ?? exits.done
 }

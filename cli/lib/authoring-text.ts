@@ -20,7 +20,7 @@ const usd = (amount: number): string => `$${amount.toFixed(amount < 1 ? 4 : 2)}`
 export const limitText = (limit: number) => (limit < 0 ? "unlimited" : number(limit))
 
 /** What the answer took: model, tokens, money and quota. */
-export function costText({ metadata }: Pick<Draft, "metadata">, paint: Paint): string {
+function costText({ metadata }: Pick<Draft, "metadata">, paint: Paint): string {
   const { source, model, input_tokens, output_tokens, cost_usd, quota } = metadata
   const tokens = `${number(input_tokens)} + ${number(output_tokens)} tokens`
   const by = source === "rules" ? "by rules alone" : `${model}, ${tokens}, ${usd(cost_usd)}`
@@ -51,11 +51,11 @@ export function draftText(draft: Draft & Found, paint: Paint): string {
     text ? [`${paint.bold(part)}\n${cleanText(text)}`] : [],
   )
   const about = fields(Object.entries({ name, channel }), paint)
-  return paragraphs(about, ...written, variableText(draft, paint))
+  return paragraphs(about, ...written, variableText(draft, paint), costText(draft, paint))
 }
 
 export const blockText = (answer: Rewritten & Found, paint: Paint) =>
-  paragraphs(cleanText(answer.block.content), variableText(answer, paint))
+  paragraphs(cleanText(answer.block.content), variableText(answer, paint), costText(answer, paint))
 
 /** A workflow as the strict schema has it. */
 interface WrittenWorkflow extends Record<string, unknown> {
@@ -65,7 +65,8 @@ interface WrittenWorkflow extends Record<string, unknown> {
 export function workflowText(answer: Workflow & Found, paint: Paint, width: number): string {
   const { steps, ...about } = answer.workflow as WrittenWorkflow
   const rows = table(steps, stepColumns, width, paint)
-  return paragraphs(recordText(about, paint), rows, variableText(answer, paint))
+  const written = [recordText(about, paint), rows, variableText(answer, paint)]
+  return paragraphs(...written, costText(answer, paint))
 }
 
 const stepColumns: Columns<WrittenWorkflow["steps"][number]> = {
@@ -78,7 +79,8 @@ const stepColumns: Columns<WrittenWorkflow["steps"][number]> = {
 const BRUSHES = { high: "red", medium: "yellow", low: "dim" } as const
 
 /** The advice on a broadcast: what to do, and why. */
-export function advisoryText({ advisory }: Pick<Analysis, "advisory">, paint: Paint): string {
+export function advisoryText(answer: Analysis, paint: Paint): string {
+  const { advisory } = answer
   const { summary, recommended_action, deliverability_risks: risks } = advisory
   const notes = [...risks, ...advisory.audience_warnings, ...advisory.content_notes]
   const conflicts = advisory.frequency_conflicts.map(({ name: title, detail }) => {
@@ -92,7 +94,7 @@ export function advisoryText({ advisory }: Pick<Analysis, "advisory">, paint: Pa
     ({ suggested_at, reason }) => `${suggested_at}  ${cleanText(reason)}`,
   )
   const head = `${paint.bold(recommended_action.replaceAll("_", " "))}  ${cleanText(summary)}`
-  return [head, ...found, ...times].join("\n")
+  return paragraphs([head, ...found, ...times].join("\n"), costText(answer, paint))
 }
 
 /** What a month cost so far, in one line. */

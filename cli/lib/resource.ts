@@ -123,7 +123,7 @@ interface PlainParts<Name extends OperationName> extends CommandParts {
   /** The command to type next, without `belfry`; of a list, where it has no further page. */
   next?: (data: DataOf<Name>, words: readonly string[], options: PlainOptions) => string | undefined
   /** After the result was printed. */
-  after?: (context: Context, answer: AnswerOf<Name>) => Promise<void>
+  after?: (context: Context, answer: AnswerOf<Name>, options: PlainOptions) => Promise<void>
 }
 
 /** One row of the table of resources. */
