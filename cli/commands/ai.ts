@@ -3,7 +3,6 @@ import { readsFrames } from "../lib/authoring-stream"
 import * as texts from "../lib/authoring-text"
 import { body } from "../lib/body-flags"
 import type { Context } from "../lib/context"
-import type { Failure } from "../lib/errors"
 import { type FieldFlags, flag, type PlainOptions } from "../lib/field-flags"
 import { wholeNumber } from "../lib/input"
 import { type DataOf, type PlainFlags, type Resource, row } from "../lib/resource"
@@ -51,11 +50,10 @@ type Drafted = AnswerOf<"POST /v1/ai/templates/draft">
 type Created = AnswerOf<"POST /v1/templates">
 
 /** Shows the advice by rules that a refusal may carry. */
-async function showRefused({ output, paint }: Context, failure: Failure): Promise<Failure> {
-  const { advisory, metadata, ...details } = failure.details as Partial<Analysis>
-  if (output.form !== "human" || !advisory || !metadata) return failure
+async function showRefused({ output, paint }: Context, details: Partial<Analysis>) {
+  const { advisory, metadata } = details
+  if (output.form !== "human" || !advisory || !metadata) return
   await output.raw(`${texts.advisoryText({ advisory, metadata }, paint)}\n\n`)
-  return failure.with({ details })
 }
 
 type Analysis = DataOf<"POST /v1/ai/broadcasts/analyze">

@@ -1,5 +1,5 @@
 import type { Command } from "commander"
-import { type AnyInput, addressOf } from "../../src/client/client"
+import { addressOf } from "../../src/client/client"
 import type { OperationRow } from "../../src/client/operation"
 import { operations } from "../../src/client/operations"
 import { readsFrames, streamedAnswer } from "./authoring-stream"
@@ -133,7 +133,7 @@ export function actionOf(noun: string, one: PlainRow): Action<PlainOptions> {
     }
     if (!many) {
       const answer = parts.streams
-        ? await watched(context, one, client, input)
+        ? await watched(context, one, client.stream(route, input))
         : await client.send(route, input)
       return await shownAnswer(context, one, { options, words, sent: sent ?? {}, answer })
     }
@@ -220,18 +220,12 @@ function clientOf(
 }
 
 /** The answer as a whole, once its stream has been shown. */
-async function watched(
-  context: Context,
-  { route, parts }: PlainRow,
-  client: Client,
-  input: AnyInput,
-) {
-  const headers = { ...input.headers, accept: "text/event-stream" }
+async function watched(context: Context, { parts }: PlainRow, asked: ReturnType<Client["stream"]>) {
   try {
-    const bytes = await client.stream(route, { ...input, headers })
-    return { data: await streamedAnswer(context, bytes) }
+    return { data: await streamedAnswer(context, await asked) }
   } catch (error) {
-    throw parts.refused && error instanceof Failure ? await parts.refused(context, error) : error
+    if (error instanceof Failure) await parts.refused?.(context, error.details)
+    throw error
   }
 }
 

@@ -102,7 +102,8 @@ export function openClient(connection: Connection, options: ClientOptions): Clie
       requireParams(input.params ?? {})
       const { accept: _, ...call } = requestOf(name, input)
       const token = await tokenFor(connection, options, call)
-      return streamed(connection, options, { ...call, token })
+      const headers = { accept: "text/event-stream, */*;q=0.5", ...call.headers }
+      return streamed(connection, options, { ...call, token, headers })
     },
     within: (timeout) => openClient(connection, { ...options, timeout }),
     async plain(path) {

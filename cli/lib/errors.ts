@@ -235,8 +235,8 @@ function isTold({ message, hint = "" }: Failure, name: string, value: string): b
 // Faults of a configuration come as several lines.
 const cleanText = (text: string) => text.split("\n").map(cleanLine).join("\n  ")
 
-/** Said already: by the line of the field, or by the next step. */
-const SAID = ["field", "fields", "header", "next", "required_role", "required_scope"]
+/** Said already: by the line of the field, by the next step, or by the command itself. */
+const SAID = "field fields header next required_role required_scope advisory metadata".split(" ")
 
 function detailLines(details: Record<string, unknown>, is_field: boolean): [string, string][] {
   return Object.entries(details).flatMap(([name, value]): [string, string][] => {

@@ -70,8 +70,7 @@ async function answerLine(line: string, methods: Methods): Promise<object | unde
     return refusal(null, CODES.parse, "The message is not JSON.")
   }
   if (!Array.isArray(message) || message.length === 0) return await answerTo(message, methods)
-  const answers: (object | undefined)[] = []
-  for (const one of message) answers.push(await answerTo(one, methods))
+  const answers = await Array.fromAsync(message, (one) => answerTo(one, methods)) // one by one
   const wanted = answers.filter((one) => one !== undefined)
   return wanted.length > 0 ? wanted : undefined
 }

@@ -4,7 +4,7 @@ import type { OperationField, OperationRow } from "../../src/client/operation"
 import { operations } from "../../src/client/operations"
 import type { Client } from "./client"
 import type { Action, Context } from "./context"
-import type { Exit, Failure } from "./errors"
+import type { Exit } from "./errors"
 import type { FieldFlags, OptionWords, PlainOptions } from "./field-flags"
 import type { RowOf } from "./paging"
 import { confirm } from "./prompts"
@@ -90,8 +90,8 @@ interface PlainParts<Name extends OperationName> extends CommandParts {
   time_limit?: number
   /** The answer is asked for as a stream of events, which is shown as it comes. */
   streams?: true
-  /** The same for its refusal, after what it carries was shown. */
-  refused?: (context: Context, failure: Failure) => Promise<Failure>
+  /** Shows what the details of its refusal carry. */
+  refused?: (context: Context, details: object) => Promise<void>
   /** The id of what the first argument names. */
   id?: (client: Client, name: string) => Promise<string>
   /** What does it where these options or arguments are given: another row, or an action. */

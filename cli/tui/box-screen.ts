@@ -3,7 +3,6 @@ import { actionTable, spentLine } from "../lib/authoring-text"
 import { byteSize, counted, fitted, number, wrapped } from "../lib/cells"
 import type { Client } from "../lib/client"
 import { HELD_QUEUE } from "../lib/email-text"
-import { exits, type Failure } from "../lib/errors"
 import { optionWords } from "../lib/flags"
 import { ago, type Columns, table } from "../lib/table"
 import { cleanLine, type Paint } from "../lib/terminal"
@@ -19,11 +18,7 @@ type Backup = Components["Backup"]
 const LABEL = 12
 const SHOWN_BACKUPS = 30
 
-function boxText(
-  { checks, backups, held, authoring }: BoxFacts,
-  paint: Paint,
-  width: number,
-): string {
+function boxText({ checks, backups, held, ai }: BoxFacts, paint: Paint, width: number): string {
   const kept = backups?.slice(0, SHOWN_BACKUPS) ?? []
   const newest =
     kept.length > 0
@@ -32,7 +27,7 @@ function boxText(
   return [
     checks.flatMap((check) => checkLines(check, width, paint)).join("\n"),
     ...(held === undefined ? [] : [heldText(held, width, paint)]),
-    ...(authoring === undefined ? [] : [authoringText(authoring, width, paint)]),
+    ...(ai === undefined ? [] : [authoringText(ai, width, paint)]),
     backups === undefined ? labelled("", FOR_OPERATORS, width) : newest,
   ].join("\n\n")
 }
@@ -64,7 +59,7 @@ function heldText(held: NonNullable<BoxFacts["held"]> | null, width: number, pai
   return `${paint.yellow(labelled("held", text, width))}\n${labelled("", keys, width)}`
 }
 
-function authoringText(usage: NonNullable<BoxFacts["authoring"]>, width: number, paint: Paint) {
+function authoringText(usage: NonNullable<BoxFacts["ai"]>, width: number, paint: Paint) {
   const is_included = usage.by_action.some(({ limit }) => limit !== 0)
   if (!is_included) return labelled("AI", "the plan does not include it", width)
   return `${labelled("AI", spentLine(usage), width)}\n${actionTable(usage, paint, width)}`
@@ -115,8 +110,8 @@ export const dropCommand = ({ data_dir }: ServerRun): string =>
 
 /** What operators may read; without their rights, the report of `/readyz`. */
 async function boxFacts(client: Client): Promise<BoxFacts> {
-  const used = await readable(client.call("GET /v1/ai/usage"), isNotShown)
-  const authoring = used?.data
+  // Not every key and person may read it, and the rest is shown to all.
+  const ai = (await readable(client.call("GET /v1/ai/usage"), () => true))?.data
   const all = await readable(
     Promise.all([
       client.call("GET /v1/admin/doctor"),
@@ -124,17 +119,12 @@ async function boxFacts(client: Client): Promise<BoxFacts> {
       client.call("GET /v1/admin/queues", { query: PAGE }),
     ]),
   )
-  if (!all)
-    return { checks: await readiness(client), backups: undefined, held: undefined, authoring }
+  if (!all) return { checks: await readiness(client), backups: undefined, held: undefined, ai }
   const [doctor, backups, queues] = all
   const held = queues.data.find(({ queue }) => queue === HELD_QUEUE) ?? null
   const { checks, data_dir, run_id } = doctor.data
-  return { checks, backups: backups.data, held, authoring, server: { data_dir, run_id } }
+  return { checks, backups: backups.data, held, ai, server: { data_dir, run_id } }
 }
-
-/** The key may lack the scope, a person may have chosen no project, and an older server has no such route. */
-const isNotShown = ({ exit }: Failure) =>
-  [exits.unauthorized, exits.invalid, exits.not_found].some((one) => one === exit)
 
 async function readiness(client: Client): Promise<BoxFacts["checks"]> {
   const { body } = await client.plain("/readyz")

@@ -132,7 +132,7 @@ export interface BoxFacts {
   /** Work of a restored copy; null where nothing is held. */
   held: Components["Queue"] | null | undefined
   /** What models were asked for this month, and what it cost. */
-  authoring?: DataOf<"GET /v1/ai/usage"> | undefined
+  ai?: DataOf<"GET /v1/ai/usage"> | undefined
   /** Which server it is, for orders on its own machine. */
   server?: ServerRun | undefined
 }

@@ -78,7 +78,7 @@ test("a pipe gets one event a line, and --json the result alone", async () => {
   expect(lines.map(({ event }) => event)).toEqual(DRAFT.map(([event]) => event))
   expect(api.seen.map(({ path }) => path)).toEqual(["/v1/ai/entitlement", "/v1/ai/templates/draft"])
   const [, asked] = api.seen
-  expect(asked?.headers.accept).toBe("text/event-stream")
+  expect(asked?.headers.accept).toContain("text/event-stream")
   const wanted = { brief: "It has shipped", channel: "email", variables: ["first_name"] }
   expect(asked?.body).toEqual({ ...wanted, project_id: PROJECT })
 

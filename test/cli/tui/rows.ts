@@ -288,7 +288,7 @@ export const boxFacts = (more: Partial<BoxFacts> = {}): BoxFacts => ({
     failed_24h: 0,
     paused: true,
   },
-  authoring: {
+  ai: {
     period: { start: "2026-11-01T00:00:00.000Z", end: "2026-12-01T00:00:00.000Z" },
     ...{ spend_usd: 0.0031, budget_usd: 20, remaining_usd: 19.9969, projected_usd: 0.0044 },
     by_action: [
