@@ -34,7 +34,9 @@ export async function checkWorkflow(
   const reserved = reservedProblem(key)
   if (reserved) problems.add("key", "reserved", reserved)
   steps.forEach((step, at) => void checkConfig(step, `steps.${at}.config`, is_draft, problems))
-  return { names: await checkTexts(workers, steps, problems), problems: problems.list }
+  // What is too large is not read, either.
+  const names = problems.any ? [] : await checkTexts(workers, steps, problems)
+  return { names, problems: problems.list }
 }
 
 /** What a schema does not say of the config of one step. */

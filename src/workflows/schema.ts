@@ -201,15 +201,16 @@ function checkStep(
   if (type === "branch") checkRule(config.rule, `${path}.config.rule`, problems)
 }
 
-/** Of a value that has none of the forms, the form with the fewest problems was meant. */
-function checkNearest(forms: TSchema[], value: unknown, path: string, problems: Problems): void {
+/** Of a value that has none of the forms, the one that knows most of its fields was meant. */
+function checkNearest(forms: TObject[], value: object, path: string, problems: Problems): void {
   const found = forms.map((form) => {
     const own = new Problems(`${path}.`)
     check(form, value, own)
-    return own.list
+    const strange = Object.keys(value).filter((name) => !Object.hasOwn(form.properties, name))
+    return { list: own.list, strange: strange.length }
   })
-  const [nearest = []] = found.sort((one, other) => one.length - other.length)
-  for (const { path, code, message } of nearest) problems.add(path, code, message)
+  found.sort((a, b) => a.strange - b.strange || a.list.length - b.list.length)
+  for (const { path, code, message } of found[0]?.list ?? []) problems.add(path, code, message)
 }
 
 function checkRule(given: unknown, path: string, problems: Problems): void {

@@ -77,6 +77,20 @@ const CASES: [string, object[], ...string[]][] = [
     "steps.1.config",
   ],
   [
+    "wrong values in the form that was meant",
+    [
+      step("a", "push", { title: "a", body: "b", data: { a: 1, b: 2, c: 3, d: 4 } }),
+      step("b", "email", { html: "a" }),
+    ],
+    ..."a b c d".split(" ").map((name) => `steps.0.config.data.${name}`),
+    "steps.1.config.subject",
+  ],
+  [
+    "texts that are too large, which are not compiled",
+    [step("a", "event", { name: "e", data: { text: `{{${"x".repeat(16_384)}` } })],
+    "steps.0.config.data",
+  ],
+  [
     "a subject and a title of two lines",
     [
       step("a", "email", { subject: "a\nb", html: "a\nb" }),
