@@ -17,35 +17,28 @@ interface Checked {
   names: string[]
 }
 
-/**
- * Checks a workflow by contract 44, section 2. A draft may be without a key and without steps, and a step of it
- * without content. The texts are compiled in a thread of the pool.
- */
-export async function checkWorkflow(
-  workers: Workers,
-  workflow: unknown,
-  is_draft = false,
-): Promise<Checked> {
+/** Checks a workflow by contract 44, section 2. The texts are compiled in a thread of the pool. */
+export async function checkWorkflow(workers: Workers, workflow: unknown): Promise<Checked> {
   const problems = new Problems()
-  checkForm(workflow, is_draft, problems)
+  checkForm(workflow, problems)
   if (problems.any) return { problems: problems.list, names: [] }
-  const { key = "", steps = [] } = workflow as Partial<WorkflowInput>
+  const { key, steps } = workflow as WorkflowInput
   if (areTree(steps, problems)) checkPaths(steps, problems)
   const reserved = reservedProblem(key)
   if (reserved) problems.add("key", "reserved", reserved)
-  steps.forEach((step, at) => void checkConfig(step, `steps.${at}.config`, is_draft, problems))
+  steps.forEach((step, at) => void checkConfig(step, `steps.${at}.config`, problems))
   // What is too large is not read, either.
   const names = problems.any ? [] : await checkTexts(workers, steps, problems)
   return { names, problems: problems.list }
 }
 
 /** What a schema does not say of the config of one step. */
-function checkConfig(step: WorkflowStep, path: string, is_draft: boolean, problems: Problems) {
+function checkConfig(step: WorkflowStep, path: string, problems: Problems) {
   const { config } = step
   const { from, within, window, data } = config
   // A subject alone is no email, and a sender alone is no message.
   const is_empty = Object.keys(config).every((name) => name === "from" || name === "subject")
-  if (isMessage(step) && is_empty && !is_draft) {
+  if (isMessage(step) && is_empty) {
     problems.add(path, "required", "A message needs a template_id, or texts of its own.")
   }
   if (from !== undefined) readAddress(from, `${path}.from`, problems)

@@ -154,11 +154,9 @@ const fields = {
   tags: optional(t.Array(nameText(100), { maxItems: 10 })),
   trigger_schema: optional(closedObject({ type: t.Literal("object"), ...keywords })),
 }
-const someSteps = <Step extends TSchema>(step: Step) =>
-  t.Array(step, { minItems: 1, maxItems: MOST_STEPS })
-const Whole = closedObject({ ...fields, steps: someSteps(AnyStep) })
-const steps = optional(t.Array(AnyStep, { maxItems: MOST_STEPS }))
-const Draft = closedObject({ ...fields, key: optional(fields.key), steps })
+const workflowOf = <Step extends TSchema>(step: Step) =>
+  closedObject({ ...fields, steps: t.Array(step, { minItems: 1, maxItems: MOST_STEPS }) })
+const Whole = workflowOf(AnyStep)
 
 export type WorkflowInput = Static<typeof Whole>
 
@@ -173,13 +171,13 @@ const published = (schema: TSchema): Record<string, unknown> =>
 
 /** For models, and for other judges of JSON Schema. `check-workflow.ts` has what it cannot say. */
 export const workflowSchema = {
-  ...published(closedObject({ ...fields, steps: someSteps(Step) })),
+  ...published(workflowOf(Step)),
   $defs: { rule: published(RuleForm), payload: published(PayloadForm) },
 }
 
-/** Adds what is wrong with the form of a workflow. A draft may be without a key and without steps. */
-export function checkForm(workflow: unknown, is_draft: boolean, problems: Problems): void {
-  check(is_draft ? Draft : Whole, workflow, problems)
+/** Adds what is wrong with the form of a workflow. */
+export function checkForm(workflow: unknown, problems: Problems): void {
+  check(Whole, workflow, problems)
   if (!isObject(workflow)) return
   const { trigger_schema, steps } = workflow
   checkPayload(trigger_schema, "trigger_schema", problems)

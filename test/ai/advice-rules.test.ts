@@ -4,6 +4,7 @@ import { contentFacts } from "../../src/ai/advice/content-facts-task"
 import type { AdviceFacts, BroadcastDraft } from "../../src/ai/advice/facts"
 import { adviseByRules } from "../../src/ai/advice/rules"
 import { ApiError } from "../../src/core/errors"
+import { newId } from "../../src/core/ids"
 import { isoFrom } from "../../src/core/time"
 
 const AT = Date.parse("2026-11-30T11:20:00.000Z")
@@ -194,6 +195,21 @@ const MODEL: Advisory = {
   send_time_suggestions: [{ suggested_at: hours(24), reason: "The draft says tomorrow." }],
   content_notes: [{ severity: "low", title: "It is vague", detail: "It names no price." }],
 }
+
+test("what a model says of others' messages names no broadcast, and its times are in full", () => {
+  const sent_at = "2026-11-30T09:00:00Z"
+  const model = readAdvisory({
+    advisory: {
+      ...MODEL,
+      ...{ summary: "", send_time_suggestions: [{ suggested_at: sent_at, reason: "" }] },
+      frequency_conflicts: [{ ...conflict, broadcast_id: newId(), sent_at, overlap_percent: 1 }],
+    },
+  })
+  const { frequency_conflicts, send_time_suggestions } = merged(adviseByRules(factsOf({})), model)
+  const in_full = "2026-11-30T09:00:00.000Z"
+  expect(frequency_conflicts).toEqual([{ ...conflict, sent_at: in_full, overlap_percent: 1 }])
+  expect(send_time_suggestions).toEqual([{ suggested_at: in_full, reason: "" }])
+})
 
 test("a model's advice comes after that of the rules, and the more careful action holds", () => {
   const rules = adviseByRules(factsOf({ subject: "LAST CHANCE TODAY" }, {}))

@@ -139,11 +139,4 @@ describe("A workflow", () => {
     const { problems } = await checkWorkflow(workers, { key: "bulk", name: "A", steps: [sms("a")] })
     expect(problems).toMatchObject([{ path: "key", code: "reserved" }])
   })
-
-  test("may be without key, steps and content while it is a draft", async () => {
-    for (const draft of [{ name: "A" }, { name: "A", steps: [step("a", "email", {})] }]) {
-      expect((await checkWorkflow(workers, draft, true)).problems).toEqual([])
-      expect((await checkWorkflow(workers, draft)).problems).not.toEqual([])
-    }
-  })
 })

@@ -87,7 +87,7 @@ describe("The strict schema of workflows", () => {
   const ajv = new Ajv({ allowUnionTypes: true }).compile(workflowSchema)
   const ours = (workflow: unknown) => {
     const problems = new Problems()
-    checkForm(workflow, false, problems)
+    checkForm(workflow, problems)
     return problems.list
   }
 

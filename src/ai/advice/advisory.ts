@@ -1,5 +1,6 @@
 import { type Static, type TProperties, Type as t } from "@sinclair/typebox"
 import { fail, Problems } from "../../core/errors"
+import { isoFrom, millisFrom } from "../../core/time"
 import { closedObject, oneOf, orNull } from "../../http/field-schemas"
 import { check } from "../../http/validate"
 import { EXAMPLE_ID, EXAMPLE_TIME } from "../../lib/record-fields"
@@ -11,24 +12,23 @@ const ACTIONS = ["send", "send_with_caution", "delay", "revise_before_send"] as 
 const MOST_FINDINGS = 50
 export const MOST_SUMMARY = 600
 
-const said = (maxLength: number, example: string) =>
-  t.String({ minLength: 1, maxLength, examples: [example] })
+const said = (maxLength: number, example: string) => t.String({ maxLength, examples: [example] })
 const title = said(200, "The From domain is not verified")
 const detail = said(2_000, "The project may not send from acme.example.")
 const DAY = "\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])"
-const TIME = `^${DAY}T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d\\.\\d{3}Z$`
+const TIME = `^${DAY}T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{3})?Z$`
 const time = t.String({ pattern: TIME, examples: [EXAMPLE_TIME] })
 const UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
-const uuid = t.String({ pattern: UUID, examples: [EXAMPLE_ID] })
-const percent = t.Number({ minimum: 0, maximum: 100, examples: [80] })
+const broadcast_id = orNull(t.String({ pattern: UUID, examples: [EXAMPLE_ID] }))
+const overlap_percent = t.Number({ minimum: 0, maximum: 100, examples: [80] })
 const finding = { severity: oneOf("high", "medium", "low"), title, detail }
-const conflict = { broadcast_id: orNull(uuid), name: title, sent_at: time, detail }
+const conflict = { broadcast_id, name: title, sent_at: time, overlap_percent, detail }
 const listOf = <Fields extends TProperties>(fields: Fields) =>
   t.Array(closedObject(fields), { maxItems: MOST_FINDINGS })
 
 const LISTS = {
   deliverability_risks: listOf({ ...finding, fix: detail }),
-  frequency_conflicts: listOf({ ...conflict, overlap_percent: percent }),
+  frequency_conflicts: listOf(conflict),
   audience_warnings: listOf({ ...finding, affected: t.Integer({ minimum: 0, examples: [120] }) }),
   send_time_suggestions: listOf({ suggested_at: time, reason: detail }),
   content_notes: listOf(finding),
@@ -64,11 +64,14 @@ export const joined = (parts: Partial<Findings>[]): Findings =>
     }),
   ) as Findings
 
-/** The rules' findings come first, and the more careful recommendation holds. A model knows no broadcast. */
+/** The rules' findings come first, and the more careful recommendation holds. */
 export function merged(rules: Advisory, model: Advisory): Advisory {
   const cautionOf = ({ recommended_action }: Advisory) => ACTIONS.indexOf(recommended_action)
   const { recommended_action } = cautionOf(rules) > cautionOf(model) ? rules : model
-  const conflicts = model.frequency_conflicts.map((one) => ({ ...one, broadcast_id: null }))
-  const lists = joined([rules, { ...model, frequency_conflicts: conflicts }])
-  return { summary: model.summary, recommended_action, ...lists }
+  const { summary, ...lists }: Advisory = JSON.parse(JSON.stringify(model), inFull)
+  return { summary, recommended_action, ...joined([rules, lists]) }
 }
+
+/** A model knows no broadcast, and often leaves out milliseconds. */
+const inFull = (name: string, value: string) =>
+  name === "broadcast_id" ? null : /_at$/.test(name) ? isoFrom(millisFrom(value)) : value

@@ -4,17 +4,16 @@ import type { Prompt } from "../ai-task"
 import { FENCE_RULE, fencedFields } from "../fenced"
 
 const SYSTEM = `You review drafts of messages that a company sends to many of its subscribers.
-Answer with one JSON object {"advisory": …} that follows the schema, and with nothing else. Times are as 2026-11-21T10:30:00.000Z.
+Answer with one JSON object {"advisory": …} that follows the schema, and with nothing else.
+An advisory is {summary, recommended_action: send, send_with_caution, delay or revise_before_send, deliverability_risks: [{severity: high, medium or low, title, detail, fix}], frequency_conflicts: [], audience_warnings: [{severity, title, detail, affected: number of people}], send_time_suggestions: [{suggested_at: 2026-11-21T10:30:00.000Z, reason}], content_notes: [{severity, title, detail}]}.
 Rules have looked at the draft first. Their findings are facts: repeat none of them, but name the severe ones in the summary.
 Add only what the draft itself shows: what is unclear, misleading, missing, or likely to be taken for spam.
 Write in the language of the draft. Say of each finding what it is, why it matters, and what to do.
-Leave frequency_conflicts empty. The summary has at most three sentences.
+The summary has at most three sentences and 500 characters. A title is a few words.
 ${FENCE_RULE}`
 
 /** Characters. What comes later costs more than it tells. */
 const MOST_BODY = 20_000
-
-const MOST_OUTPUT_TOKENS = 3_000
 
 /** Asks a model for advice about the draft, beyond what the rules found. */
 export function analyzePrompt(
@@ -31,6 +30,6 @@ export function analyzePrompt(
       body: body.slice(0, MOST_BODY).toWellFormed(),
     }),
     schema: { name: "advisory", schema: AdviceAnswer },
-    max_output_tokens: MOST_OUTPUT_TOKENS,
+    max_output_tokens: 3_000,
   }
 }
