@@ -4,10 +4,7 @@ import { linesOf } from "./input"
 import { cleanText } from "./terminal"
 
 /** One event of a stream of the authoring routes. */
-interface StreamedFrame extends Record<string, unknown> {
-  event: string
-  data: Record<string, unknown>
-}
+type StreamedFrame = { event: string; data: Record<string, unknown> }
 
 const EVENT = "event: "
 const DATA = "data: "

@@ -11,9 +11,6 @@ const REVISIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
 /** So many messages are answered at once; the next ones wait in the pipe. */
 const MOST_AT_ONCE = 8
 
-/** Tools of one answer to `tools/list`. */
-const PAGE = 100
-
 /** Errors of JSON-RPC 2.0 (section 5.1). */
 const CODES = { parse: -32700, request: -32600, method: -32601, params: -32602 }
 
@@ -26,7 +23,8 @@ export async function serveMcp(client: Client, tools: readonly McpTool[]): Promi
   const methods: Methods = new Map<string, Method>([
     ["initialize", ({ protocolVersion }) => welcome(protocolVersion, client.url)],
     ["ping", () => ({})],
-    ["tools/list", ({ cursor }) => pageOf(tools, Number(cursor ?? 0))],
+    // All at once, because many clients read the first page alone.
+    ["tools/list", () => ({ tools: tools.map(({ shown }) => shown) })],
     ["tools/call", ({ name, arguments: given }) => callTool(client, toolNamed(tools, name), given)],
   ])
   const running = new Set<Promise<unknown>>()
@@ -47,13 +45,6 @@ const welcome = (asked: unknown, url: string) => ({
   serverInfo: { name: "belfry", version },
   instructions: `Each tool is one request to one project of the Belfry server at ${url}.`,
 })
-
-function pageOf(tools: readonly McpTool[], begin: number) {
-  if (!(begin === 0 || begin in tools)) throw usage("There is no such cursor.")
-  const end = begin + PAGE
-  const next = end < tools.length && { nextCursor: String(end) }
-  return { tools: tools.slice(begin, end).map(({ shown }) => shown), ...next }
-}
 
 function toolNamed(tools: readonly McpTool[], name: unknown): McpTool {
   const tool = tools.find(({ shown }) => shown.name === name)

@@ -2,7 +2,6 @@ import type { AnswerOf, AnyInput, OperationInput, OperationName } from "../../sr
 import type { Components } from "../../src/client/components"
 import type { ProgressSample, Publish } from "../commands/topics-publish"
 import type { Client } from "../lib/client"
-import type { DataOf } from "../lib/resource"
 import type { Columns } from "../lib/table"
 import type { Paint } from "../lib/terminal"
 import type { ServerRun } from "../local/held"
@@ -132,7 +131,7 @@ export interface BoxFacts {
   /** Work of a restored copy; null where nothing is held. */
   held: Components["Queue"] | null | undefined
   /** What models were asked for this month, and what it cost. */
-  ai?: DataOf<"GET /v1/ai/usage"> | undefined
+  ai?: Components["AiUsage"] | undefined
   /** Which server it is, for orders on its own machine. */
   server?: ServerRun | undefined
 }
