@@ -265,6 +265,6 @@ test("the fixed text of a prompt is that of its version", async () => {
     "suggest-subjects-1 9f776d4f8ee445ba",
     "draft-template-1 234d850abdd9a571",
     "rewrite-block-1 048a948bec2b66d7",
-    "analyze-broadcast-1 d3423eb5e19261df",
+    "analyze-broadcast-1 30a7ec8379c2a223",
   ])
 })

@@ -5,7 +5,11 @@ import { FENCE_RULE, fencedFields } from "../fenced"
 
 const SYSTEM = `You review drafts of messages that a company sends to many of its subscribers.
 Answer with one JSON object {"advisory": …} that follows the schema, and with nothing else.
-An advisory is {summary, recommended_action: send, send_with_caution, delay or revise_before_send, deliverability_risks: [{severity: high, medium or low, title, detail, fix}], frequency_conflicts: [], audience_warnings: [{severity, title, detail, affected: number of people}], send_time_suggestions: [{suggested_at: 2026-11-21T10:30:00.000Z, reason}], content_notes: [{severity, title, detail}]}.
+An advisory has a summary, a recommended_action, and lists that may be empty.
+The action is send, send_with_caution, delay or revise_before_send.
+The lists are deliverability_risks: [{severity, title, detail, fix}], content_notes: [{severity, title, detail}] and frequency_conflicts: [].
+Others are audience_warnings: [{severity, title, detail, affected: number of people}] and send_time_suggestions: [{suggested_at, reason}].
+The severity is high, medium or low. Times are as 2026-11-21T10:30:00.000Z.
 Rules have looked at the draft first. Their findings are facts: repeat none of them, but name the severe ones in the summary.
 Add only what the draft itself shows: what is unclear, misleading, missing, or likely to be taken for spam.
 Write in the language of the draft. Say of each finding what it is, why it matters, and what to do.
