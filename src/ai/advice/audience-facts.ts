@@ -40,7 +40,8 @@ export async function sampleAudience(
     const address = channel === "email" ? email_key : channel === "sms" ? phone : null
     const is_reached =
       channel === "push" ? owners.has(external_id) : channel === "in_app" || address
-    return is_reached ? [{ ...BROADCAST, subscriber, address, topic, channel, at }] : []
+    const stream = "broadcast" as const
+    return is_reached ? [{ stream, category: null, subscriber, address, topic, channel, at }] : []
   })
   const settings = { ...project_settings, frequency_cap: null, quiet_hours: null }
   const decisions = await decideAll(db, { id: project_id, settings }, reached)
@@ -48,7 +49,6 @@ export async function sampleAudience(
   return { sampled: members.length, unreachable: members.length - reached.length, refused }
 }
 
-const BROADCAST = { stream: "broadcast", category: null } as const
 const DAY_MS = 86_400_000
 const MOST_EMAILS = 5_000
 

@@ -24,8 +24,6 @@ export type AdviceParts = Pick<PreflightParts, "store" | "workers" | "rules">
 /** Everything that the rules need, so that they read nothing themselves. */
 export type AdviceFacts = Awaited<ReturnType<typeof readFacts>>
 
-const CONTENT_CHECK = { deadline_ms: 5_000 }
-
 /** Reads a bounded number of rows for each rule. Throws 404 `topic_not_found`. */
 export async function readFacts(
   { store: { read }, workers, rules }: AdviceParts,
@@ -39,7 +37,7 @@ export async function readFacts(
   const at = millis()
   return {
     ...{ draft, topic, at },
-    content: await workers.run<ContentFacts>("advice-content", draft, CONTENT_CHECK),
+    content: await workers.run<ContentFacts>("advice-content", draft, { deadline_ms: 5_000 }),
     sender: is_email ? await senderFacts(rules, caller) : null,
     sending: await sendingFacts(read, caller, at),
     topic_sends: topic ? await latestPublishes(read, topic) : [],

@@ -2,6 +2,7 @@ import { AdviceAnswer, type Advisory } from "../advice/advisory"
 import type { BroadcastDraft } from "../advice/facts"
 import type { Prompt } from "../ai-task"
 import { FENCE_RULE, fencedFields } from "../fenced"
+import { MOST_BODY } from "./suggest-subjects"
 
 const SYSTEM = `You review drafts of messages that a company sends to many of its subscribers.
 Answer with one JSON object {"advisory": …} that follows the schema, and with nothing else.
@@ -15,9 +16,6 @@ Add only what the draft itself shows: what is unclear, misleading, missing, or l
 Write in the language of the draft. Say of each finding what it is, why it matters, and what to do.
 The summary has at most three sentences and 500 characters. A title is a few words.
 ${FENCE_RULE}`
-
-/** Characters. What comes later costs more than it tells. */
-const MOST_BODY = 20_000
 
 /** Asks a model for advice about the draft, beyond what the rules found. */
 export function analyzePrompt(

@@ -23,7 +23,7 @@ const Suggestion = closedObject({
 export const SuggestedSubjects = closedObject({ suggestions: t.Array(Suggestion) })
 
 /** Enough to know what a message says. What lies behind costs more than it tells. */
-const MOST_BODY = 20_000
+export const MOST_BODY = 20_000
 
 export const suggestSubjects = (channel: string, message: string, variables: string[]): Prompt => ({
   version: "suggest-subjects-1",
