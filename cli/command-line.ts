@@ -117,7 +117,9 @@ interface RunState {
 /** With the next step that only the server knows. */
 async function advised(failure: Failure, { flags, command }: RunState): Promise<Failure> {
   if (!command || flags.dryRun) return failure
-  if (failure.exit !== exits.unauthorized || command.name() === "setup") return failure
+  const { exit, code } = failure
+  const is_refused = exit === exits.unauthorized && code !== "feature_not_enabled"
+  if (!is_refused || command.name() === "setup") return failure
   const context = openContext(flags)
   const told = await withSetup(failure, context)
   const other = otherKey(told, context)

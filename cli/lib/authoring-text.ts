@@ -1,5 +1,5 @@
 import type { AnswerOf } from "../../src/client/client"
-import { number, percent } from "./cells"
+import { counted, number, percent } from "./cells"
 import type { DataOf } from "./resource"
 import { type Columns, count, fields, recordText, table, wide } from "./table"
 import { cleanText, type Paint } from "./terminal"
@@ -114,7 +114,9 @@ const actionColumns: Columns<MonthOfAi["by_action"][number]> = {
 }
 
 export function spendingText(month: MonthOfAi, paint: Paint, width: number): string {
-  const tiers = month.by_tier.map(({ tier, spend_usd }) => [tier, usd(spend_usd)] as const)
+  const tiers = month.by_tier.map(
+    (one) => [one.tier, `${counted(one.count, "call")}, ${usd(one.spend_usd)}`] as const,
+  )
   const about = fields([["spending", spentLine(month)], ...tiers], paint)
   return paragraphs(about, actionTable(month, paint, width))
 }

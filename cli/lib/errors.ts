@@ -134,6 +134,7 @@ export function nextStep(failure: Failure): string | undefined {
   if (header === "X-Project-Id") return "choose one with `belfry projects use`, or --project"
   if (typeof required_scope === "string") return `use a key with the scope ${required_scope}`
   if (reason === "no_provider") return "`belfry providers set smtp --help` shows how to add a relay"
+  if (reason === "gateway") return "`belfry ai analyze` works without a model"
   if (reason === "not_active") return "make it active with `belfry webhooks enable ID`"
   if (saysUnknownType(fields)) return "see `belfry events types`"
   if (typeof retry_after === "number") return `try again in ${retry_after} s`

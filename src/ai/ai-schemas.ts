@@ -102,7 +102,10 @@ const block = t.Object({
 
 export const Rewritten = t.Object({ block, metadata }, { title: "AiBlock" })
 
-const workflow = anything({ key: "welcome", name: "Welcome", steps: [] }, "The body of a workflow.")
+const config = { subject: "Welcome", text: "Good to see you." }
+const hello = { step_key: "hello", name: "Hello", type: "email", config, position: 0 }
+const written = { key: "welcome", name: "Welcome", steps: [hello] }
+const workflow = anything(written, "The body of a workflow.")
 
 export const Generated = t.Object({ workflow, metadata }, { title: "AiWorkflow" })
 

@@ -176,7 +176,7 @@ function refusal(
 ): Failure {
   if (status === 429 || status === 529) {
     const retry_after = Math.max(1, Math.ceil(retryAfterSeconds(headers) ?? RETRY_SECONDS))
-    const words = "The AI provider refuses more requests at the moment."
+    const words = "The AI gateway refuses more requests at the moment."
     return { error: new ApiError("bedrock_throttled", words, { retry_after }) }
   }
   warn("the AI gateway refused a call", { status })
@@ -197,14 +197,14 @@ function failureOf(error: unknown, has_answer: boolean): Failure {
 }
 
 const broken = (reason: string): Failure => ({
-  error: new ApiError("provider_error", "The AI provider did not answer as expected.", { reason }),
+  error: new ApiError("provider_error", "The AI gateway did not answer as expected.", { reason }),
 })
 
 const unavailable = (what: string): Failure => ({
-  error: new ApiError("service_unavailable", `The AI provider ${what}.`),
+  error: new ApiError("service_unavailable", `The AI gateway ${what}.`),
 })
 
-const timeout = () => new ApiError("timeout", "The AI provider took too long.")
+const timeout = () => new ApiError("timeout", "The AI gateway took too long.")
 
 let warned_at = Number.NEGATIVE_INFINITY
 

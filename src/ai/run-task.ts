@@ -126,7 +126,7 @@ async function* ask(
 }
 
 const NO_GATEWAY =
-  "This server has no AI gateway. Its operator names one with the setting ai.gateway.kind."
+  "This server has no AI gateway. Its operator sets ai.gateway.kind and ai.gateway.models.fast."
 
 export const PARSE_FAILED = "parse_failed"
 

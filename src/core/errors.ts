@@ -97,7 +97,7 @@ export const codes = {
   ai_quota_exceeded: [402, "The quota for AI is used up."],
   ai_budget_exceeded: [402, "The budget for AI is used up."],
   ai_rate_limited: [429, "There were too many AI requests in an hour."],
-  bedrock_throttled: [503, "The AI provider refuses more requests at the moment."],
+  bedrock_throttled: [503, "The AI gateway refuses more requests at the moment."],
   ai_workflow_invalid: [502, "The AI model wrote a workflow that is not valid."],
   ai_advisory_invalid: [502, "The AI model gave advice that is not valid."],
 } as const satisfies Record<string, readonly [number, string, ...number[]]>

@@ -90,7 +90,8 @@ export const TEXTS: Record<string, string> = {
   "text/html": "<!doctype html>…",
   "text/xml": "<Response/>",
   "text/javascript": "export class InboxClient extends EventTarget {…",
-  "text/event-stream": 'event: token\ndata: {"text":"Hello"}\n\nevent: done\ndata: {}\n\n',
+  "text/event-stream":
+    'event: token\ndata: {"text":"Hello"}\n\nevent: complete\ndata: {…}\n\nevent: done\ndata: {}\n\n',
   "image/gif": "GIF89a…",
   "message/rfc822": "From: hello@example.com\r\nTo: ann@example.com\r\n\r\nThank you.\r\n",
   "*/*": "%PDF-1.7 …",

@@ -205,9 +205,11 @@ function contentOf(route: AnyRoute, schemas: SchemaComponents) {
   const text = TEXTS[produces]
   if (text !== undefined) return { [produces]: { schema: BYTES, example: text } }
   const schema = schemas.show(route.produces && response ? response : envelopeOf(route))
-  const foreign = also_produces.map((type) => [type, { schema: BYTES, example: TEXTS[type] }])
+  const whole = schemas.exampleOf(schema)
+  const filled = (type: string) => TEXTS[type]?.replace("{…}", JSON.stringify(Object(whole).data))
+  const foreign = also_produces.map((type) => [type, { schema: BYTES, example: filled(type) }])
   return {
-    [produces]: { schema, example: schemas.exampleOf(schema) },
+    [produces]: { schema, example: whole },
     ...Object.fromEntries(foreign),
   }
 }
