@@ -5,7 +5,7 @@ import { settingField, settingGroup } from "../http/setting-fields"
 import { type Caller, PROJECT_DEFAULTS } from "../identity/caller"
 import type { AiSettings, ProjectRole } from "../identity/tables"
 import { flag, rarely, word } from "../lib/record-fields"
-import { PLAN_NAMES, upgradeRequired } from "../plans/plans"
+import { upgradeRequired } from "../plans/plans"
 
 const DEFAULTS = PROJECT_DEFAULTS.ai
 
@@ -22,7 +22,7 @@ const wordList = <Word extends string>(
   const maxItems = words.length
   return settingField<Word[]>({
     answer: t.Array(word(words), { description, examples: [null_is] }),
-    patch: orNull(t.Array(oneOf(...words), { minItems, maxItems, description })),
+    patch: orNull(t.Array(oneOf(...words), { minItems, maxItems, uniqueItems: true, description })),
     null_is,
     hint: `The value must be a list of ${minItems} to ${maxItems} of these words: ${words.join(", ")}.`,
   })
@@ -63,6 +63,5 @@ export const ai = settingGroup<AiSettings>(
 
 /** Throws 403 `plan_upgrade_required` below the plan pro, which can restore the defaults alone. */
 export function requireAiOverrides({ plan }: Caller): void {
-  const rank = (name: string) => (PLAN_NAMES as readonly string[]).indexOf(name)
-  if (rank(plan) < rank("pro")) throw upgradeRequired("ai", plan, "pro")
+  if (plan === "free" || plan === "starter") throw upgradeRequired("ai", plan, "pro")
 }

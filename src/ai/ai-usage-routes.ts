@@ -8,7 +8,6 @@ import type { Store } from "../store/store"
 import { AI_ACTIONS, AI_TIERS } from "./actions"
 import { aiUsage, entitlementOf, inSomeProject } from "./ai-usage"
 import { requireOwnProject } from "./gates"
-import { gatewayOf } from "./gateway"
 
 const ofActions = (example: number, description: string) =>
   t.Object(Object.fromEntries(AI_ACTIONS.map((action) => [action, count(example)])), {
@@ -62,8 +61,7 @@ export const aiUsageRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     response: Entitlement,
     handle: async ({ caller, query }) => {
       requireOwnProject(caller, query.project_id)
-      const is_configured = gatewayOf("fast") !== undefined
-      return { data: await entitlementOf(store.read, caller, is_configured) }
+      return { data: await entitlementOf(store.read, caller) }
     },
   }),
   route({

@@ -10,13 +10,14 @@ import { project } from "../tenancy/projects"
 import { daysOf } from "../tenancy/usage"
 import { AI_ACTIONS, AI_TIERS, type AiAction, quotaLimitOf, TIER_OF } from "./actions"
 import { MICRO } from "./calls"
+import { gatewayOf } from "./gateway"
 import { aiQuotas, aiSpending } from "./tables"
 
 /** What answers say for no limit. */
 export const UNLIMITED = -1
 
-/** The Entitlement of contract 60. It does not depend on the gateway, but tells of it. */
-export async function entitlementOf(db: Reader, caller: Caller, gateway_configured: boolean) {
+/** The Entitlement of contract 60. `enabled` does not depend on the gateway. */
+export async function entitlementOf(db: Reader, caller: Caller) {
   const { account_id, project_id, plan, project_settings } = caller
   const ours = and(eq(aiQuotas.account_id, account_id), eq(aiQuotas.period, currentPeriod()))
   const rows = await db.select().from(aiQuotas).where(ours)
@@ -27,7 +28,7 @@ export async function entitlementOf(db: Reader, caller: Caller, gateway_configur
     required_plan: "starter" as const,
     quotas: byAction((action) => quotaShown(caller, action)),
     used: byAction((action) => rows.find((row) => row.action === action)?.used ?? 0),
-    gateway_configured,
+    gateway_configured: gatewayOf("fast") !== undefined,
   }
 }
 

@@ -43,10 +43,20 @@ export async function answer<Data>(
   { request, request_id }: Pick<Call, "request" | "request_id">,
   frames: AsyncGenerator<AiFrame, void>,
 ): Promise<Answered<Data> | Response> {
-  if (!request.headers.get("accept")?.includes(STREAM)) return await answerOnce(frames)
+  if (!prefersStream(request)) return await answerOnce(frames)
   const events = eventsOf(await frames.next(), frames, request_id)
   const headers = { "content-type": STREAM, "cache-control": "no-store" }
   return streamedFile(events, request.signal, headers)
+}
+
+/** Whether the client names a stream, and no JSON that it likes better (RFC 9110, 12.5.1). */
+function prefersStream({ headers }: Request): boolean {
+  const ranges = (headers.get("accept") ?? "").toLowerCase().replace(/\s/g, "").split(",")
+  const weight = (type: string) => {
+    const range = ranges.find((one) => one.split(";")[0] === type)
+    return range === undefined ? 0 : Number(/;q=([\d.]+)/.exec(range)?.[1] ?? 1)
+  }
+  return weight(STREAM) > 0 && weight(STREAM) >= weight("application/json")
 }
 
 /**
@@ -123,6 +133,8 @@ function failed({ code, message, details }: ApiError): string {
     : eventText("error", { code, message, details })
 }
 
-/** JSON escapes the line breaks of its texts, and this form has no others (RFC 8259, 7). */
-const eventText = (event: string, data: object) =>
-  `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
+/** One line, also for readers that break lines at U+0085, U+2028 and U+2029, which JSON may leave as they are. */
+function eventText(event: string, data: object): string {
+  const escaped = (end: string) => `\\u${end.charCodeAt(0).toString(16).padStart(4, "0")}`
+  return `event: ${event}\ndata: ${JSON.stringify(data).replace(/[\x85\u2028\u2029]/g, escaped)}\n\n`
+}

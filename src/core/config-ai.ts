@@ -1,3 +1,4 @@
+import { objectIn } from "../lib/text"
 import { key, oneOf, optional, type SettingKind, text, webUrl, whole } from "./config-kinds"
 
 /** How strong a model an action needs. The operator names a model for each. */
@@ -17,20 +18,12 @@ const MOST_DOLLARS = 1_000_000
 const price: SettingKind<TokenPrice> = {
   expected: `{input, output} in US dollars, such as '{"input": 3, "output": 15}'`,
   parse: (raw) => {
-    const given = typeof raw === "string" ? parsed(raw) : raw
+    const given = typeof raw === "string" ? objectIn(raw) : raw
     const { input, output, ...others } = Object(given) as Record<string, unknown>
     if (!isPrice(input) || !isPrice(output) || Object.keys(others).length > 0) return undefined
     return { input, output }
   },
   show: (value) => value,
-}
-
-function parsed(raw: string): unknown {
-  try {
-    return JSON.parse(raw)
-  } catch {
-    return undefined // the text is no price
-  }
 }
 
 const dollars: SettingKind<number> = {

@@ -10,26 +10,22 @@ const KEPT_SECONDS = 3 * 366 * 86_400
 /** Rows of one transaction. */
 const AT_ONCE = 200
 
-/** What removes up to 200 counts of days long past from a table with a column `day`, and returns how many went. */
-export const dayPurge = <Table extends SQLiteTable & { day: SQLiteColumn }>(
+/**
+ * What removes up to 200 counts of days or months long past from a table, and returns how many went. Its column
+ * `day` has the form YYYY-MM-DD, a column `period` the form YYYY-MM.
+ */
+export function dayPurge<
+  Table extends SQLiteTable & Record<Time, SQLiteColumn>,
+  Time extends string = "day",
+>(
   table: Table,
   key: (keyof Table["$inferSelect"] & string)[],
-) => purgeBefore(table, table.day, key, "YYYY-MM-DD".length)
-
-/** The same of months, in a column `period`. */
-export const monthPurge = <Table extends SQLiteTable & { period: SQLiteColumn }>(
-  table: Table,
-  key: (keyof Table["$inferSelect"] & string)[],
-) => purgeBefore(table, table.period, key, "YYYY-MM".length)
-
-function purgeBefore<Table extends SQLiteTable>(
-  table: Table,
-  time: SQLiteColumn,
-  key: (keyof Table["$inferSelect"] & string)[],
-  characters: number,
+  name: Time | "day" = "day",
 ): (store: Store) => Promise<number> {
   const removeRows = remover(table, key, { quiet: true })
   const columns = Object.fromEntries(key.map((name) => [name, table[name as keyof Table]]))
+  const time = table[name as Time]
+  const characters = name === "day" ? "YYYY-MM-DD".length : "YYYY-MM".length
   return async (store) => {
     const rows = store.read
       .select(columns as Record<string, SQLiteColumn>)

@@ -21,7 +21,7 @@ afterAll(async () => {
 })
 
 const USAGE = { input_tokens: 100, output_tokens: 10 }
-const JSON_TEXT = ['{"te', 'xt":"a\\n', 'b"}']
+const JSON_TEXT = ['{"te', 'xt":"a\\n', '\u2028b"}']
 
 async function streamed(said: ModelScript, call: TrialCall = {}, times = {}) {
   script = said
@@ -41,7 +41,8 @@ describe("a stream", () => {
     const tokens = frames.filter(({ event }) => event === "token")
     expect(tokens.map(({ data }) => data.text)).toEqual(JSON_TEXT)
     const { result, metadata } = frames.at(-2)?.data ?? {}
-    expect(result).toEqual({ text: "a\nb" })
+    expect(result).toEqual({ text: "a\n\u2028b" })
+    expect(text).not.toContain("\u2028") // some readers break lines there
     expect(metadata).toMatchObject({
       ...{ action: "draft_template", source: "model", degraded: false, model: "model-standard" },
       ...{ tier: "standard", prompt_version: "trial-1", ...USAGE, cost_usd: 0.00012 },
@@ -171,6 +172,23 @@ describe("what fails before the first piece is an error with its status", () => 
   })
 })
 
+test("a client gets a stream where it names one, and no JSON that it likes better", async () => {
+  script = { pieces: ["{}"] }
+  await using service = await aiService()
+  const project = await service.project()
+  const typeFor = async (accept: string) =>
+    (await service.open(project, {}, accept)).headers.get("content-type")?.split(/[/;]/)[1]
+  const stream = ["Text/Event-Stream", "application/json, text/event-stream; charset=utf-8"]
+  const json = [
+    "*/*",
+    "text/event-stream-x",
+    "text/event-stream;q=0",
+    "application/json,text/event-stream; q=0.5",
+  ]
+  expect(await Promise.all(stream.map(typeFor))).toEqual(stream.map(() => "event-stream"))
+  expect(await Promise.all(json.map(typeFor))).toEqual(json.map(() => "json"))
+})
+
 describe("one answer in JSON", () => {
   const asked = async (said: ModelScript, call: TrialCall = {}) => {
     script = said
@@ -188,7 +206,7 @@ describe("one answer in JSON", () => {
       pieces: ["```json\n", ...JSON_TEXT, "\n```\n"],
       usage: USAGE,
     })
-    expect([status, body.data.result]).toEqual([200, { text: "a\nb" }])
+    expect([status, body.data.result]).toEqual([200, { text: "a\n\u2028b" }])
     expect(body.variables.detected).toEqual(["name"])
     expect(body.data.metadata).toMatchObject(USAGE)
   })
