@@ -1,9 +1,9 @@
 import { settings } from "../core/config"
 import { ApiError } from "../core/errors"
 import { type Fields, log } from "../core/log"
-import { deadline, NetError, type NetStream, openStream, retryAfterSeconds } from "../core/net"
+import { deadline, NetError, openStream, retryAfterSeconds } from "../core/net"
 import { monotonic } from "../core/time"
-import { eventsOf } from "../lib/server-sent-events"
+import { eventData } from "../lib/server-sent-events"
 import { objectIn } from "../lib/text"
 import { AI_TIERS, type AiTier } from "./actions"
 import type { ModelUsage, Prompt } from "./ai-task"
@@ -12,7 +12,7 @@ import type {
   ModelEndpoint,
   ModelPart,
   ModelRequest,
-  Without,
+  Refused,
 } from "./providers/adapter"
 import { anthropic } from "./providers/anthropic"
 import { openai } from "./providers/openai"
@@ -37,14 +37,13 @@ export function gatewayOf(wanted: AiTier): Gateway | undefined {
   if (!kind || !model) return undefined
   const base_url = given["ai.gateway.base_url"] ?? adapters[kind].default_base_url
   const api_key = given["ai.gateway.api_key"]
-  return { kind, base_url: base_url.replace(/\/+$/, ""), api_key, model, tier }
+  return { kind, base_url, api_key, model, tier }
 }
 
 /** Tests shorten it. */
 export const patience = { first_byte_ms: 30_000 }
 
 const MOST_OUTPUT_BYTES = 262_144
-const MOST_REFUSAL_BYTES = 8192
 const MOST_REASON = 100
 const BYTES_A_TOKEN = 4
 /** Where a gateway that throttles does not say how long. */
@@ -61,7 +60,7 @@ export interface ModelCall {
 /**
  * Asks the model and yields its text as it comes. Returns what was used: by the gateway's numbers, or
  * estimated as four bytes a token. Before the first token one failure is repeated: no connection, no first
- * byte in 30 s, a status of 5xx, or a refused schema, which is then left out. Throws ApiError: 503
+ * byte in 30 s, a status of 5xx, or a refused request, which then has less. Throws ApiError: 503
  * `bedrock_throttled`, 503 `service_unavailable` (no connection, or a refused key), 504 `timeout`, else
  * 502 `provider_error` with `details.reason`.
  */
@@ -71,9 +70,11 @@ export async function* callModel(
   { signal, spent = { input_tokens: 0, output_tokens: 0 } }: ModelCall,
 ): AsyncGenerator<string, ModelUsage> {
   const call = { signal, spent, has_begun: false }
-  let failure = yield* attempt(gateway, prompt, {}, call)
+  let failure = yield* attempt(gateway, prompt, "nothing", call)
   if (failure?.again && !call.has_begun) {
-    failure = yield* attempt(gateway, prompt, failure.again, call)
+    const schema = `\nThe schema is ${JSON.stringify(prompt.schema.schema)}`
+    const told = { ...prompt, system: prompt.system + (failure.again === "schema" ? schema : "") }
+    failure = yield* attempt(gateway, told, failure.again, call)
   }
   if (failure) throw failure.error
   return spent
@@ -81,33 +82,44 @@ export async function* callModel(
 
 interface Failure {
   error: ApiError
-  /** The call may be repeated, without these. */
-  again?: Without
+  /** The call may be repeated, with this left out. */
+  again?: Refused
 }
 
 async function* attempt(
   gateway: Gateway,
   prompt: Prompt,
-  without: Without,
+  left_out: Refused,
   call: Required<ModelCall> & { has_begun: boolean },
 ): AsyncGenerator<string, Failure | undefined> {
   const adapter = adapters[gateway.kind]
   const late = new AbortController()
   const drop = deadline(patience.first_byte_ms, () => late.abort())
+  const { spent } = call
   let has_answer = false
+  let bytes = 0
   let end: string | undefined
   try {
     const stop = AbortSignal.any([call.signal, late.signal])
-    const answer = await open(gateway, adapter.request(gateway, prompt, without), stop)
+    const answer = await open(gateway, adapter.request(gateway, prompt, left_out), stop)
     has_answer = true
-    if (answer.status !== 200) return refusal(answer, await beginOf(answer.body))
-    const count = counting(call.spent, prompt)
-    for await (const { data } of eventsOf(answer.body)) {
+    if (answer.status !== 200) {
+      const { value = "" } = await answer.body.next()
+      await answer.body.return()
+      return refusal(answer.status, answer.headers, Buffer.from(value).toString())
+    }
+    spent.input_tokens = estimate(Buffer.byteLength(prompt.system + prompt.user))
+    spent.output_tokens = 0
+    for await (const data of eventData(answer.body)) {
       const part = partOf(adapter, data)
       if (!part) continue
       drop()
-      if (part.failed) return refusal({ ...answer, status: part.failed }, "")
-      if (count(part) > MOST_OUTPUT_BYTES) return broken("too_large")
+      if (part.failed) return refusal(part.failed, answer.headers)
+      bytes += Buffer.byteLength(part.text ?? "")
+      spent.input_tokens = part.input_tokens ?? spent.input_tokens
+      spent.output_tokens =
+        part.output_tokens ?? (part.text ? estimate(bytes) : spent.output_tokens)
+      if (bytes > MOST_OUTPUT_BYTES) return broken("too_large")
       if (part.text) {
         call.has_begun = true
         yield part.text
@@ -119,61 +131,34 @@ async function* attempt(
     }
   } catch (error) {
     if (call.signal.aborted) return { error: timeout() }
-    return late.signal.aborted ? { error: timeout(), again: {} } : failureOf(error, has_answer)
+    return late.signal.aborted
+      ? { error: timeout(), again: "nothing" }
+      : failureOf(error, has_answer)
   } finally {
     drop()
   }
-  if (end === undefined) return { ...broken("cut"), again: {} }
+  if (end === undefined) return { ...broken("cut"), again: "nothing" }
   return end === "stop" || end === "length" ? undefined : broken(end.slice(0, MOST_REASON))
 }
 
 function open({ base_url }: Gateway, { url, headers, body }: ModelRequest, signal: AbortSignal) {
-  const request = {
-    url,
-    method: "POST",
-    headers: { accept: "text/event-stream", "content-type": "application/json", ...headers },
-    body: JSON.stringify(body),
-    // The operator's own word, so it may be a private one.
-    allow_private: [new URL(base_url).hostname],
-  }
-  return openStream(request, signal)
-}
-
-/** The reason of a refusal is near its begin. */
-async function beginOf(body: AsyncIterable<Uint8Array>): Promise<string> {
-  let text = ""
-  for await (const piece of body) {
-    text += Buffer.from(piece).toString("latin1")
-    if (text.length > MOST_REFUSAL_BYTES) break
-  }
-  return text
+  const types = { accept: "text/event-stream", "content-type": "application/json" }
+  // The operator's own word, so it may be a private one.
+  const allow_private = [new URL(base_url).hostname]
+  const request = { url, method: "POST", allow_private, headers: { ...types, ...headers } }
+  return openStream({ ...request, body: JSON.stringify(body) }, signal)
 }
 
 function partOf(adapter: ModelAdapter, data: string): ModelPart | undefined {
-  if (data === "[DONE]") return { is_last: true } // of chat completions, and no JSON
+  if (data.startsWith("[DONE]")) return { is_last: true } // of chat completions, and no JSON
   const said = objectIn(data)
   return said ? adapter.part(said) : { failed: 502 }
 }
 
-/** Adds a part to what is spent. Returns the bytes of text so far. */
-function counting(spent: ModelUsage, { system, user }: Prompt): (part: ModelPart) => number {
-  const estimate = (bytes: number) => Math.ceil(bytes / BYTES_A_TOKEN)
-  let bytes = 0
-  spent.input_tokens = estimate(Buffer.byteLength(system) + Buffer.byteLength(user))
-  spent.output_tokens = 0
-  return ({ text = "", input_tokens, output_tokens }) => {
-    bytes += Buffer.byteLength(text)
-    spent.input_tokens = input_tokens ?? spent.input_tokens
-    spent.output_tokens = output_tokens ?? (text ? estimate(bytes) : spent.output_tokens)
-    return bytes
-  }
-}
+const estimate = (bytes: number) => Math.ceil(bytes / BYTES_A_TOKEN)
 
 /** What an answer of another status means. */
-function refusal(
-  { status, headers }: Pick<NetStream, "status" | "headers">,
-  text: string,
-): Failure {
+function refusal(status: number, headers: Headers, text = ""): Failure {
   if (status === 429 || status === 529) {
     const retry_after = Math.max(1, Math.ceil(retryAfterSeconds(headers) ?? RETRY_SECONDS))
     const words = "The AI gateway refuses more requests at the moment."
@@ -182,18 +167,18 @@ function refusal(
   warn("the AI gateway refused a call", { status })
   if (status === 401 || status === 403) return unavailable("refuses the key of this server")
   const failed = broken(`status_${status}`)
-  if (status >= 500) return { ...failed, again: {} }
-  // Not every model takes a schema, and the limit has two names.
-  if (/max_tokens/.test(text)) return { ...failed, again: { max_tokens: true } }
-  const is_schema = /schema|response_format|output_config/.test(text)
-  return is_schema ? { ...failed, again: { schema: true } } : failed
+  if (status >= 500) return { ...failed, again: "nothing" }
+  if (status !== 400 && status !== 422) return failed
+  // Most often it is the schema, in words of many kinds.
+  const named = /max_tokens|stream_options/.exec(text)?.[0] ?? "schema"
+  return { ...failed, again: named as Refused }
 }
 
 function failureOf(error: unknown, has_answer: boolean): Failure {
   if (error instanceof RangeError) return broken("too_large")
   if (!(error instanceof NetError)) throw error
   warn("the connection to the AI gateway failed", { reason: error.message })
-  return { ...(has_answer ? broken("cut") : unavailable("cannot be reached")), again: {} }
+  return { ...(has_answer ? broken("cut") : unavailable("cannot be reached")), again: "nothing" }
 }
 
 const broken = (reason: string): Failure => ({

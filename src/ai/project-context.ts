@@ -21,9 +21,9 @@ const MISTAKE = /^(subscriber|project)(\.(?!metadata\.)|$)/
 /**
  * The names that the texts of a project can use, and no values: of its newest templates and subscribers, a fixed number
  * of rows of each. With `known` a text of a model is compared; a prompt has `shown`. A key of metadata that one
- * subscriber alone has is only known, because it may be the name of a person.
+ * subscriber alone has is only known, because it may be the name of a person. `own` are names that the caller gives.
  */
-export async function projectContext(db: Reader, project_id: string) {
+export async function projectContext(db: Reader, project_id: string, own: string[] = []) {
   const texts = db.select({ summary: templates.summary }).from(templates)
   const summaries = await texts
     .where(eq(templates.project_id, project_id))
@@ -44,8 +44,8 @@ export async function projectContext(db: Reader, project_id: string) {
   const paths = [...Map.groupBy(keys, (key) => `subscriber.metadata.${key}`)]
   const shared = paths.flatMap(([path, users]) => (users.length > 1 ? [path] : []))
   return {
-    known: named([...GIVEN, ...paths.map(([path]) => path), ...used]),
-    shown: named([...GIVEN, ...shared, ...used]),
+    known: [...own, ...named([...GIVEN, ...paths.map(([path]) => path), ...used])],
+    shown: [...own, ...named([...GIVEN, ...shared, ...used])],
   }
 }
 

@@ -130,15 +130,19 @@ const NO_GATEWAY =
 
 export const PARSE_FAILED = "parse_failed"
 
+/** Many models put thoughts, words or a fence of Markdown around their object, though they are asked not to. */
+function jsonIn(text: string): string {
+  const answer = text.slice(text.lastIndexOf("</think>") + 1)
+  const begin = answer.search(/\{\s*"/)
+  const fence = answer.lastIndexOf("\n```") // no JSON has it
+  const end = answer.lastIndexOf("}", fence > begin ? fence : undefined)
+  return begin < 0 ? answer : answer.slice(begin, end + 1)
+}
+
 /** The JSON of an answer, within the limits of a request's body. Throws 502 `provider_error`, reason `parse_failed`. */
 function parsed(text: string): unknown {
   try {
-    // Many models put JSON between fences of Markdown, though they are asked not to.
-    const json = text
-      .trim()
-      .replace(/^```(?:json)?/i, "")
-      .replace(/```$/, "")
-    const bytes = Buffer.from(json)
+    const bytes = Buffer.from(jsonIn(text))
     new JsonScan().feed(bytes)
     return parseScanned([bytes])
   } catch {

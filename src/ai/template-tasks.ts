@@ -1,20 +1,20 @@
-import type { Static, TSchema } from "@sinclair/typebox"
+import type { Static, TObject, TSchema } from "@sinclair/typebox"
 import { ApiError, Problems } from "../core/errors"
 import type { Workers } from "../core/workers"
-import { ONE_LINE } from "../http/field-schemas"
-import { fits } from "../http/validate"
+import { fits, isObject } from "../http/validate"
 import type { Caller } from "../identity/caller"
 import type { AudienceChannel } from "../lib/preferences"
 import { countCharacters, slugFrom } from "../lib/text"
 import type { Store } from "../store/store"
 import { TEMPLATE_NAME } from "../templates/limits"
-import { readTemplate } from "../templates/template-input"
+import { TemplateInput } from "../templates/schemas"
+import { KEY, readTemplate } from "../templates/template-input"
 import { validateNew } from "../templates/writing"
 import { activeContent } from "./active-content"
 import type { Drafting, Rewriting, Suggesting } from "./ai-schemas"
 import type { AiTask } from "./ai-task"
 import { projectContext } from "./project-context"
-import { DraftedByModel, draftTemplate } from "./prompts/draft-template"
+import { DraftedByModel, draftTemplate, LINE } from "./prompts/draft-template"
 import { RewrittenByModel, rewriteBlock } from "./prompts/rewrite-block"
 import { SuggestedSubjects, suggestSubjects } from "./prompts/suggest-subjects"
 import { withKnownVariables } from "./variable-check"
@@ -25,7 +25,8 @@ export interface TemplateTaskParts {
 }
 
 const SUGGESTIONS = 5
-const LONGEST_SUBJECT = 255
+/** To judge a subject costs something. */
+const MOST_JUDGED = 20
 
 /** Asks for five subjects of a text, and once more where the model gave fewer that can be used. */
 export async function suggestTask(
@@ -39,30 +40,27 @@ export async function suggestTask(
     prompt: suggestSubjects(channel, template_body, shown),
     tries: 2,
     async read(output) {
-      const ranked = shaped(SuggestedSubjects, output)
-        .suggestions.filter(isUsable)
-        .sort((a, b) => b.predicted_open_rate - a.predicted_open_rate)
-      const apart = [...new Map(ranked.map((one) => [one.subject, one])).values()]
-      if (apart.length < SUGGESTIONS) throw unfit("too_few", "It has fewer than 5 subjects.")
-      const suggestions = apart.slice(0, SUGGESTIONS).map((one, at) => {
+      const { suggestions: given } = shaped(SuggestedSubjects, output)
+      const apart = [...new Map(given.map((one) => [one.subject, one])).values()]
+      const ranked = apart.sort((a, b) => b.predicted_open_rate - a.predicted_open_rate)
+      const judged = ranked.slice(0, MOST_JUDGED).map((one) => {
+        const names = namesIn(parts, caller, { name: NAMELESS, subject: one.subject })
+        return names.then(
+          () => [one],
+          () => [],
+        )
+      })
+      const fit = (await Promise.all(judged)).flat()
+      if (fit.length < SUGGESTIONS) throw unfit("too_few", "It has fewer than 5 usable subjects.")
+      const suggestions = fit.slice(0, SUGGESTIONS).map((one, at) => {
         return { rank: at + 1, ...one, length: countCharacters(one.subject) }
       })
-      for (const { subject } of suggestions)
-        await namesIn(parts, caller, { name: NAMELESS, subject })
       return { complete: { suggestions } }
     },
   }
 }
 
-type Suggestion = Static<typeof SuggestedSubjects>["suggestions"][number]
-
-const isUsable = ({ subject, predicted_open_rate: rate }: Suggestion) =>
-  isLine(subject) && subject.length <= LONGEST_SUBJECT && rate >= 0 && rate <= 1
-
 const NAMELESS = "draft"
-
-const LINE = new RegExp(ONE_LINE)
-const isLine = (text: string) => LINE.test(text) && text.trim() !== ""
 
 /** Asks for a template from a brief. Nothing is stored. */
 export async function draftTask(
@@ -70,14 +68,14 @@ export async function draftTask(
   caller: Caller,
   body: Static<typeof Drafting>,
 ): Promise<AiTask> {
-  const { known, shown } = await projectContext(parts.store.read, caller.project_id)
+  const { store } = parts
+  const { known, shown } = await projectContext(store.read, caller.project_id, body.variables)
   return {
     action: "draft_template",
     prompt: draftTemplate(body, shown),
     async read(output) {
       const given = shaped(DraftedByModel, output).template
-      const allowed = [...known, ...(body.variables ?? [])]
-      const { made, variables } = await withKnownVariables(allowed, async (fix) => {
+      const { made, variables } = await withKnownVariables(known, async (fix) => {
         const { input, template } = draftOf(body.channel, given, fix)
         return { template, names: await namesIn(parts, caller, input) }
       })
@@ -88,7 +86,7 @@ export async function draftTask(
 
 type GivenTemplate = Static<typeof DraftedByModel>["template"]
 
-/** The texts that a channel has. Only `text` may be missing. */
+/** The texts that a channel has. One of `html` and `text` may be missing. */
 const TEXTS_OF = {
   email: ["subject", "html", "text"],
   push: ["title", "body"],
@@ -98,10 +96,12 @@ const TEXTS_OF = {
 
 /** What would be saved, and what the caller is given. */
 function draftOf(channel: AudienceChannel, given: GivenTemplate, fix: (text: string) => string) {
+  const spare = given.html?.trim() ? "text" : "html"
   const texts = TEXTS_OF[channel].map((part) => {
-    const text = given[part]
-    const has_text = part === "subject" || part === "title" ? isLine(text ?? "") : text?.trim()
-    if (!has_text && part !== "text") throw unfit("invalid_result", `It needs a usable ${part}.`)
+    const text = given[part]?.trim() || null
+    const is_line = part === "subject" || part === "title"
+    const is_fit = is_line ? SUBJECT.test(text ?? "") : text !== null || part === spare
+    if (!is_fit) throw unfit("invalid_result", `It needs a usable ${part}.`)
     return [part, text && fix(text)]
   })
   const own: Record<string, string | null> = Object.fromEntries(texts)
@@ -109,7 +109,11 @@ function draftOf(channel: AudienceChannel, given: GivenTemplate, fix: (text: str
     const key = fix(`{{${one.key}}}`).slice(2, -2)
     return [key, { ...one, key, fallback: null }] as const
   })
-  const variables = [...new Map(declared).values()]
+  // What cannot be declared, such as `items[].name`, is used all the same.
+  const { items } = TemplateInput.properties.variables
+  const variables = [...new Map(declared).values()].filter(
+    (one) => KEY.test(one.key) && fits(items, one),
+  )
   const name = NAME.test(given.name) ? given.name : slugFrom(given.name) || NAMELESS
   const none = { subject: null, html: null, text: null, title: null, body: null }
   return {
@@ -119,6 +123,7 @@ function draftOf(channel: AudienceChannel, given: GivenTemplate, fix: (text: str
 }
 
 const NAME = new RegExp(TEMPLATE_NAME)
+const SUBJECT = new RegExp(LINE)
 
 /** Asks for another content of one block of a template. */
 export async function rewriteTask(
@@ -126,15 +131,16 @@ export async function rewriteTask(
   caller: Caller,
   body: Static<typeof Rewriting>,
 ): Promise<AiTask> {
-  const { known, shown } = await projectContext(parts.store.read, caller.project_id)
+  const { store } = parts
+  const { known, shown } = await projectContext(store.read, caller.project_id, body.variables)
   const { id = null, type } = body.block
   return {
     action: "rewrite_template",
     prompt: rewriteBlock(body, shown),
     async read(output) {
       const given = shaped(RewrittenByModel, output).block.content
-      const allowed = [...known, ...(body.variables ?? [])]
-      const { made, variables } = await withKnownVariables(allowed, async (fix) => {
+      if (given.trim() === "") throw unfit("invalid_result", "It needs a content.")
+      const { made, variables } = await withKnownVariables(known, async (fix) => {
         const input = { name: NAMELESS, html: fix(given) }
         return { ...input, names: await namesIn(parts, caller, input) }
       })
@@ -173,20 +179,25 @@ const unfit = (reason: string, why: string, details: object = {}) =>
 
 const UNFIT = "The answer of the AI model cannot be used. Try again."
 
-/** What a schema names, and nothing else of an answer. Throws where that does not fit. */
-function shaped<Schema extends TSchema>(schema: Schema, output: unknown): Static<Schema> {
-  const found = named(schema, output)
+/**
+ * What a schema names, and nothing else of an answer. The one name around it may be left out. Throws where the rest
+ * does not fit.
+ */
+function shaped<Schema extends TObject>(schema: Schema, output: unknown): Static<Schema> {
+  const [around = ""] = Object.keys(schema.properties)
+  const is_whole = isObject(output) && Object.hasOwn(output, around)
+  const found = named(schema, is_whole ? output : { [around]: output })
   if (fits(schema, found)) return found as Static<Schema>
   throw unfit("invalid_result", "It has another form than was asked.")
 }
 
-/** An absent field is null, and a list has those items alone that fit. */
+/** An absent field is empty or null, and a list has those items alone that fit. */
 function named({ type, items, properties }: TSchema, value: unknown): unknown {
   if (type === "array") {
     const list = Array.isArray(value) ? value.map((one) => named(items, one)) : []
     return list.filter((one) => fits(items, one))
   }
-  if (type !== "object") return value ?? null
+  if (type !== "object") return value ?? (type === "string" ? "" : null)
   const given = value as Record<string, unknown> | null
   const fields = Object.entries<TSchema>(properties)
   return Object.fromEntries(fields.map(([name, field]) => [name, named(field, given?.[name])]))

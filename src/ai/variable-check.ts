@@ -1,4 +1,5 @@
 import { nearest } from "../lib/text"
+import { VALUE_HELPERS } from "../templates/handlebars-helpers"
 import type { VariablesFound } from "./ai-task"
 
 const MOST_NAMES = 200
@@ -35,8 +36,9 @@ const unknownOf = (names: string[], known: string[]): string[] =>
     return !known.some(isSame)
   })
 
-/** The name and the known one. A name with another number means another value. */
+/** The name and the known one. A name with another number means another value, and a helper is not replaced. */
 function meantBy(name: string, known: string[]): [string, string][] {
+  if (VALUE_HELPERS.has(name)) return []
   const found = known.find((one) => plain(one) === plain(name)) ?? nearest(name, known)
   return found !== undefined && digits(found) === digits(name) ? [[name, found]] : []
 }
@@ -50,7 +52,22 @@ export const TAG = /\{\{[^{}]*\}\}/g
 /** A text in quotes, or a name. With `=` behind it the name is that of an option of a helper. */
 const WORD = /"[^"]*"|'[^']*'|([\p{L}\p{N}_$.@/-]+)(\s*=)?/gu
 
-const corrected = (text: string, meant: Map<string, string>) =>
-  text.replace(TAG, (tag) =>
-    tag.replace(WORD, (word, name = "", option = "") => (option === "" && meant.get(name)) || word),
-  )
+const BLOCK = /^\{\{~?\s*(?:(#|\^(?=\s*\w))|(\/)|(else\b|\^))?\s*(\w*)/
+
+/** Within `each` and `with` a name is that of an item, but for one that leads out with `../` or `@root`. */
+function corrected(text: string, meant: Map<string, string>): string {
+  /** Of each open block, whether it is one of those. */
+  const open: boolean[] = []
+  return text.replace(TAG, (tag) => {
+    const [, opens, closes, turns, word = ""] = BLOCK.exec(tag) ?? []
+    if (closes ?? turns) open.pop()
+    const out = "../".repeat(open.filter(Boolean).length)
+    const roots = ["@root.", ...(out ? [out] : ["this.", ""])]
+    if (opens ?? turns) open.push(opens !== "^" && /^(each|with)$/.test(word))
+    return tag.replace(WORD, (whole, name = "", option = "") => {
+      const root = roots.find((one) => name.startsWith(one))
+      const known = root !== undefined && option === "" && meant.get(name.slice(root.length))
+      return known ? root + known : whole
+    })
+  })
+}

@@ -198,7 +198,8 @@ function readList(list: readonly string[]): Allowed[] {
   return read
 }
 
-const bare = (name: string) => name.toLowerCase().replace(/\.$/, "")
+/** An address of IPv6 may have its brackets, as URLs write it. */
+const bare = (name: string) => name.toLowerCase().replace(/^\[|[\].]$/g, "")
 
 function networkOf(entry: string): [Address, number] | undefined {
   if (ipaddr.isValidCIDR(entry)) return ipaddr.parseCIDR(entry)

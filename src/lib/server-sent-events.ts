@@ -1,22 +1,18 @@
-/** One event of a stream: its name, and its lines of data joined by line feeds. */
-export interface StreamEvent {
-  event: string
-  data: string
-}
-
 /** Of one event, its line that is not yet whole included. */
 const MOST_CHARACTERS = 1_048_576
 
+/** A line of data, and what stands in it. */
+const DATA = /^data(?:: ?|$)(.*)/s
+
 /**
- * Reads server-sent events (HTML, section 9.2.6) out of bytes that come in pieces of any length. Comments,
- * ids and times to reconnect are passed over, and so is an event that the end of the bytes cuts. Throws
- * RangeError at an event of more than a million characters.
+ * The data of each of the server-sent events (HTML, section 9.2.6) in bytes that come in pieces of any length. All else
+ * is passed over, and so is an event that the end of the bytes cuts. Throws RangeError at an event of more
+ * than a million characters.
  */
-export async function* eventsOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<StreamEvent> {
+export async function* eventData(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder()
   let line = ""
   let ended_in_cr = false
-  let event = ""
   let data: string[] = []
   let kept = 0
   for await (const piece of bytes) {
@@ -28,24 +24,16 @@ export async function* eventsOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerato
     lines[0] = line + lines[0]
     line = lines.pop() ?? ""
     for (const whole of lines) {
-      const [name, value] = fieldOf(whole)
-      if (name === "event") event = value
-      if (name === "data") {
+      const value = DATA.exec(whole)?.[1]
+      if (value !== undefined) {
         data.push(value)
         kept += value.length + 1
       }
       if (whole !== "") continue
-      if (data.length > 0) yield { event: event || "message", data: data.join("\n") }
-      event = ""
+      if (data.length > 0) yield data.join("\n")
       data = []
       kept = 0
     }
     if (line.length + kept > MOST_CHARACTERS) throw new RangeError("the event is too long")
   }
-}
-
-function fieldOf(line: string): [name: string, value: string] {
-  const colon = line.indexOf(":")
-  if (colon < 0) return [line, ""]
-  return [line.slice(0, colon), line.slice(line[colon + 1] === " " ? colon + 2 : colon + 1)]
 }

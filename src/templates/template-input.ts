@@ -174,7 +174,7 @@ function readVariables(given: NonNullable<Input["variables"]>, problems: Problem
 }
 
 /** A name that Handlebars reads without brackets; a dot goes into an object. */
-const KEY = /^[\p{L}_$][\p{L}\p{N}_$-]*(\.[\p{L}\p{N}_$-]+)*$/u
+export const KEY = /^[\p{L}_$][\p{L}\p{N}_$-]*(\.[\p{L}\p{N}_$-]+)*$/u
 const BAD_KEY = "A key must have letters, digits, _ and -, with dots between the names of objects."
 
 /** The texts of a template after these changes. */

@@ -201,11 +201,12 @@ describe("one answer in JSON", () => {
     }
   }
 
-  test("has the same result, also of JSON between fences", async () => {
-    const { status, body } = await asked({
-      pieces: ["```json\n", ...JSON_TEXT, "\n```\n"],
-      usage: USAGE,
-    })
+  test.each([
+    ["a fence", "```json\n", "\n```\n"],
+    ["words", "Here it is, {{name}} too: ", "\n\nDoes it fit?"],
+    ["thoughts, words and a fence", '<think>{"a"}</think>Yes:\n```\n', "\n```\nIt has {{name}}."],
+  ])("has the same result, also of JSON in %s", async (_, before, behind) => {
+    const { status, body } = await asked({ pieces: [before, ...JSON_TEXT, behind], usage: USAGE })
     expect([status, body.data.result]).toEqual([200, { text: "a\n\u2028b" }])
     expect(body.variables.detected).toEqual(["name"])
     expect(body.data.metadata).toMatchObject(USAGE)

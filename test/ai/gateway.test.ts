@@ -75,6 +75,7 @@ const failures: [what: string, scripts: ModelScript[], attempts: number, error: 
   ["a failure is repeated", [refused(500), said], 2, null],
   ["a failure is repeated once", [refused(500), refused(502), said], 2, broken("status_502")],
   ["a refused schema is left out", [refused(400, "no json_schema here"), said], 2, null],
+  ["whatever is refused, it is asked again", [refused(422, "bad grammar"), said], 2, null],
   ["a stream that is cut before its first token is repeated", [{ after: "cut" }, said], 2, null],
   ["a stream without an end is cut", [{ raw: "" }, { raw: ": nothing\n\n" }], 2, broken("cut")],
   [
@@ -121,6 +122,85 @@ test.each(each.flatMap((kind) => failures.map((row) => [kind, ...row] as const))
     else expect(found).toMatchObject({ texts: ["{}"], usage: found.counted })
   },
 )
+
+const lines = (...events: unknown[]) =>
+  events.map((one) => `data: ${typeof one === "string" ? one : JSON.stringify(one)}\n\n`).join("")
+const choice = (delta: object | null, finish_reason: string | null = null) => ({
+  choices: [{ delta, finish_reason }],
+})
+const usage = { prompt_tokens: 12, completion_tokens: 34 }
+const thought = { type: "content_block_delta", delta: { type: "thinking_delta", thinking: "x" } }
+
+/** As servers of the same form say it. */
+const peculiar: [what: string, kind: Gateway["kind"], reason: string, raw: string][] = [
+  [
+    "roles, thoughts and empty choices",
+    "openai",
+    "",
+    lines(
+      ...[choice({ role: "assistant" }), choice({ reasoning_content: "x" }), choice(null)],
+      ...[{ choices: null }, { choices: [], usage: null }, { usage: 5, error: null }],
+      ...[choice({ content: "{}" }, "stop"), { choices: [], usage }, "[DONE] "],
+    ),
+  ],
+  [
+    "carriage returns, comments, a mark, no space and no end",
+    "openai",
+    "",
+    `\uFEFF: up\r\n${lines({ ...choice({ content: "{}" }, "length"), usage })}`
+      .replaceAll("\n", "\r\n")
+      .replaceAll("data: ", "data:"),
+  ],
+  ["a filter", "openai", "content_filter", lines(choice({}, "content_filter"), "[DONE]")],
+  [
+    "thoughts before the text",
+    "anthropic",
+    "",
+    lines(
+      ...[{ type: "message_start", message: { usage: { input_tokens: 12 } } }, { type: "ping" }],
+      ...[thought, { type: "content_block_delta", delta: { type: "text_delta", text: "{}" } }],
+      { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 34 } },
+      { type: "message_stop" },
+    ),
+  ],
+]
+
+test.each(peculiar)("%s", async (_, kind, reason, raw) => {
+  const { texts, error, usage } = await asked(kind, { raw })
+  if (reason) expect(error).toMatchObject(broken(reason))
+  else expect([texts, usage]).toEqual([["{}"], { input_tokens: 12, output_tokens: 34 }])
+})
+
+test.each([
+  ["json_schema", "response_format"],
+  ["max_tokens", "max_tokens"],
+])("a request that is refused for %s is repeated without it", async (word, field) => {
+  const { calls, texts } = await asked("openai", refused(400, `no ${word}`), said)
+  expect(texts).toEqual(["{}"])
+  expect([calls[0]?.body[field] !== undefined, calls[1]?.body[field]]).toEqual([true, undefined])
+  // What the gateway does not hold the model to, the model is told.
+  const system = `${prompt.system}\nThe schema is {"type":"object"}`
+  const told = field === "response_format" ? system : prompt.system
+  expect(calls[1]?.prompt).toBe(`${told}\n${prompt.user}`)
+})
+
+test("a request that is refused for stream_options is repeated without them", async () => {
+  const bodies: object[] = []
+  await using server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request) {
+      bodies.push((await request.json()) as object)
+      if (bodies.length === 1) return new Response("extra: stream_options", { status: 422 })
+      return new Response(lines(choice({ content: "{}" }, "stop")))
+    },
+  })
+  const { signal } = new AbortController()
+  const pieces = callModel(gatewayAt("openai", `${server.url}v1`), prompt, { signal })
+  expect(await Array.fromAsync(pieces)).toEqual(["{}"])
+  expect(bodies[1]).not.toHaveProperty("stream_options")
+  expect(bodies[1]).toHaveProperty("response_format")
+})
 
 test.each(each)("%s: silence is repeated once, and is a timeout", async (kind) => {
   const usual = patience.first_byte_ms

@@ -119,6 +119,43 @@ describe("a draft", () => {
     },
   )
 
+  test("is used in every form that says enough", async () => {
+    const key = { type: "string", required: false, description: null }
+    const variables = [{ ...key, key: "items[].name" }, { ...key, key: "items" }, "first_name"]
+    const { complete } = await (await draft()).read({
+      ...{ name: "Order SHIPPED", subject: " Hi\n", html: null, text: "Hi, {{items}}", variables },
+      extra: { more: 1 },
+    })
+    expect(complete.template).toMatchObject({
+      ...{ name: "order-shipped", subject: "Hi", html: null, text: "Hi, {{items}}" },
+      variables: [{ key: "items" }],
+    })
+    const { complete: least } = await (await draft()).read({
+      template: { subject: "Hi", html: "<p>Hi</p>", text: " " },
+    })
+    expect(least.template).toMatchObject({ name: "draft", text: null, variables: [] })
+  })
+
+  test("has a name corrected where it is looked up in the data, and nowhere else", async () => {
+    const html = `{{firstName}} {{this.firstName}} {{#each orders}}{{firstName}} {{../firstName}} {{@index}}
+      {{#if firstName}}{{@root.firstName}}{{else}}{{firstName}}{{/if}}{{else}}{{firstName}}{{/each}}
+      {{#with order}}{{firstName}}{{/with}}{{^if firstName}}{{plural 2 one=firstName other="firstName"}}{{/if}}`
+    const task = await draftTask(parts, caller, { ...STYLE, variables: ["numbers", "orders"] })
+    const { complete, variables } = await task.read(
+      drafted({ html: `${html}{{number}} {{number 1}}` }),
+    )
+    expect(variables).toEqual({
+      detected: ["first_name", "number", "order", "orders"],
+      corrected: [{ from: "firstName", to: "first_name" }],
+      unknown: ["number"],
+    })
+    expect(complete.template).toMatchObject({
+      html: `{{first_name}} {{this.first_name}} {{#each orders}}{{firstName}} {{../first_name}} {{@index}}
+      {{#if firstName}}{{@root.first_name}}{{else}}{{firstName}}{{/if}}{{else}}{{first_name}}{{/each}}
+      {{#with order}}{{firstName}}{{/with}}{{^if first_name}}{{plural 2 one=first_name other="firstName"}}{{/if}}{{number}} {{number 1}}`,
+    })
+  })
+
   test("keeps a name with another number, and one that the request names", async () => {
     await project.post("/v1/templates", { name: "lines", html: "{{line1}} {{voucher}}" })
     const task = await draftTask(parts, caller, { ...STYLE, variables: ["vouchr"] })
@@ -134,6 +171,19 @@ describe("a block", () => {
     })
     expect(complete).toEqual({ block: { ...block, content: "<p>Sent, {{first_name}}.</p>" } })
     expect(variables?.corrected).toEqual([{ from: "firstname", to: "first_name" }])
+  })
+
+  test.each(["email", "push", "sms", "in_app"] as const)("of each type on %s", async (channel) => {
+    for (const type of ["heading", "paragraph", "button", "list", "html"] as const) {
+      const task = await rewrite({ channel, block: { type, content: "{{first_name}}" } })
+      const content = '{{date now "long"}} 3 < 4'
+      const { complete } = await task.read({ content })
+      expect(complete).toEqual({ block: { id: null, type, content } })
+    }
+  })
+
+  test("is refused where it is empty", async () => {
+    expect(await reasonOf(await rewrite(), { block: { content: " " } })).toBe("invalid_result")
   })
 
   test("is refused where it is longer than was asked", async () => {
@@ -154,18 +204,34 @@ describe("suggestions", () => {
     )
   })
 
-  test.each<[string, object, string?]>([
+  test("are the five best that can be used", async () => {
+    const more = [
+      { subject: "{{#if a}}", predicted_open_rate: 1 },
+      { subject: "Subject 0", predicted_open_rate: 0.05 },
+      { subject: "Best", predicted_open_rate: 0.9, warnings: [] },
+    ]
+    const { suggestions } = five()
+    const { complete } = await (await suggest()).read([...more, ...suggestions.slice(0, 4)])
+    const given = complete.suggestions as { rank: number; subject: string; rationale: string }[]
+    expect(given.map(({ subject }) => subject)).toEqual([
+      "Best",
+      ...[1, 2, 0, 3].map((at) => `Subject ${at}`),
+    ])
+    expect(given[0]).toMatchObject({ rank: 1, rationale: "" })
+  })
+
+  test.each<[string, object]>([
     ["two are the same", { subject: "Subject 1" }],
     ["one has two lines", { subject: "a\r\nBcc: b@example.com" }],
     ["one is empty", { subject: " " }],
-    ["one is no template", { subject: "{{#if a}}" }, "invalid_template"],
+    ["one is no template", { subject: "{{#if a}}" }],
     ["one has a rate in percent", { predicted_open_rate: 42 }],
     ["one has no reason", { rationale: 5 }],
-  ])("are asked once more where %s", async (_, change, reason = "too_few") => {
+  ])("are asked once more where %s", async (_, change) => {
     const task = await suggest()
     expect(task.tries).toBe(2)
     const output = five((at) => (at === 0 ? change : {}))
-    expect(await reasonOf(task, output)).toBe(reason)
+    expect(await reasonOf(task, output)).toBe("too_few")
   })
 })
 
@@ -184,7 +250,12 @@ const HOSTILE_HTML: string[] = [
     "<p/onclick=x>",
   ],
   ...["<a href='java{{!}}script:x'>", "<a href='&#106;avascript:x'>", "<a href=data:text/html,x>"],
-  ...["<iframe src=x>", "<object data=x>", "<embed src=x>", "<base href=//x>"],
+  ...["<iframe src=x>", "<object data=x>", "<embed src=x>", "<base href=//x>", "<form action=//x>"],
+  ...["<svg/onload=x>", "<math href=x>", "<meta content='0;url=//x' http-equiv = 'Refresh'>"],
+  ...["<style>a { background: url('javascript:x') }</style>", "<img src=data:image/svg+xml,x>"],
+  ...["<p style='background:url( javascript:x)'>", "<a href=&#106avascript&colon;x>"],
+  ...["<img o{{!-- { --}}nload=x>", "{{#if a}}<!--{{/if}}<script>x</script>{{#if a}}-->{{/if}}"],
+  ...["<p {{#if a}}title='{{/if}} onclick=x {{#if a}}'{{/if}}>"],
   ...[
     "{{{first_name}}}",
     "{{~{first_name}~}}",
@@ -207,6 +278,17 @@ const HOSTILE_HTML: string[] = [
   ],
   ...["{{#if a}}".repeat(5000) + "{{/if}}".repeat(5000), "{{#each (lookup a 'x')}}{{/each}}", "\0"],
 ]
+
+test("html that mails need is no hostile one", async () => {
+  const html = `<!DOCTYPE html><html><head><meta charset="utf-8"><title>Hi {{first_name}}</title>
+    <meta http-equiv="Content-Type" content="text/html; charset=utf-8">
+    <style>@media (max-width: 600px) { .a { width: 100% !important }}</style></head>
+    <body {{#if now}}class="a"{{/if}}><!--[if mso]><v:rect href="{{unsubscribe_url}}"/><![endif]-->
+    <a href="https://shop.example/{{order.total}}?one=1&on=2">one = {{order.total}}</a>
+    <img alt="Data: learn JavaScript: now" src="data:image/png;base64,AA=="></body></html>`
+  const { complete } = await (await draft()).read(drafted({ html }))
+  expect(complete.template).toMatchObject({ html })
+})
 
 const HOSTILE_OUTPUT: unknown[] = [
   ...[null, 5, "text", [], {}, { template: null }, { template: [] }, { template: "x", block: "x" }],
@@ -262,7 +344,7 @@ test("the fixed text of a prompt is that of its version", async () => {
   })
   // A changed text gets a new version: the metadata of an answer names it.
   expect(pins).toEqual([
-    "suggest-subjects-1 9f776d4f8ee445ba",
+    "suggest-subjects-1 3eb6c75a1962cdae",
     "draft-template-1 234d850abdd9a571",
     "rewrite-block-1 048a948bec2b66d7",
     "analyze-broadcast-1 30a7ec8379c2a223",

@@ -60,6 +60,40 @@ test("an abort ends the connection, and the reader is told", async () => {
   await server.gone
 })
 
+test("a redirect is not followed, and a packed body stays packed", async () => {
+  const asked: string[] = []
+  await using server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch(request) {
+      asked.push(new URL(request.url).pathname)
+      const headers = { location: "/other", "content-encoding": "gzip" }
+      return new Response(Bun.gzipSync("text"), { status: 307, headers })
+    },
+  })
+  const request = { url: `${server.url}one`, ...local }
+  const { status, body } = await openStream(request, new AbortController().signal)
+  expect(Buffer.concat(await Array.fromAsync(body))).toEqual(Buffer.from(Bun.gzipSync("text")))
+  expect([status, asked]).toEqual([307, ["/one"]])
+})
+
+test("an abort ends the wait for a name server", async () => {
+  const stop = new AbortController()
+  const silent = () => new Promise<never>(() => {})
+  const resolver = { a: silent, aaaa: silent }
+  const request = { url: "http://model.example/", resolver, ...local }
+  const asking = openStream(request, stop.signal)
+  stop.abort()
+  expect(asking).rejects.toMatchObject({ name: "NetError", kind: "timeout" })
+})
+
+test("an address of IPv6 may be allowed as a URL writes it", async () => {
+  await using server = Bun.serve({ hostname: "::1", port: 0, fetch: () => new Response("text") })
+  const request = { url: `http://[::1]:${server.port}/`, allow_private: ["[::1]"] }
+  const { body } = await openStream(request, new AbortController().signal)
+  expect(Buffer.concat(await Array.fromAsync(body)).toString()).toBe("text")
+})
+
 test("an address that no policy allows is not asked", async () => {
   await using server = talking()
   const request = { url: server.url, allow_private: [] }

@@ -1,5 +1,5 @@
 import { type Static, Type as t } from "@sinclair/typebox"
-import { closedObject, oneOf, orNull } from "../../http/field-schemas"
+import { closedObject, ONE_LINE, oneOf, orNull } from "../../http/field-schemas"
 import type { Drafting } from "../ai-schemas"
 import type { Prompt } from "../ai-task"
 import { FENCE_RULE, fencedFields } from "../fenced"
@@ -20,6 +20,9 @@ List each variable that the texts use, with its type, and whether the message is
 ${HANDLEBARS_RULE}
 ${FENCE_RULE}`
 
+/** With something that is no space. */
+export const LINE = `(?=.*\\S)${ONE_LINE}`
+
 const text = orNull(t.String())
 const texts = { subject: text, html: text, text, title: text, body: text }
 
@@ -36,9 +39,9 @@ export const DraftedByModel = closedObject({
 
 /** The data that every request for a text of a template has. */
 export const styleFields = (
-  { channel, tone, locale, variables = [] }: Omit<Static<typeof Drafting>, "brief">,
+  { channel, tone, locale }: Omit<Static<typeof Drafting>, "brief">,
   known: string[],
-) => ({ channel, tone, locale, variables: [...variables, ...known].join("\n") })
+) => ({ channel, tone, locale, variables: known.join("\n") })
 
 export const draftTemplate = (wanted: Static<typeof Drafting>, known: string[]): Prompt => ({
   version: "draft-template-1",

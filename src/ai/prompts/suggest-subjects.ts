@@ -2,6 +2,7 @@ import { Type as t } from "@sinclair/typebox"
 import { closedObject } from "../../http/field-schemas"
 import type { Prompt } from "../ai-task"
 import { FENCE_RULE, fencedFields } from "../fenced"
+import { LINE } from "./draft-template"
 
 const SYSTEM = `You write subject lines for messages that a company sends to its customers.
 Answer with one JSON object {"suggestions": […]} that follows the schema, and with nothing else.
@@ -14,8 +15,8 @@ The warnings name what could make people or spam filters distrust the subject. O
 ${FENCE_RULE}`
 
 const Suggestion = closedObject({
-  subject: t.String(),
-  predicted_open_rate: t.Number(),
+  subject: t.String({ maxLength: 255, pattern: LINE }),
+  predicted_open_rate: t.Number({ minimum: 0, maximum: 1 }),
   rationale: t.String(),
   warnings: t.Array(t.String()),
 })

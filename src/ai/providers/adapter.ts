@@ -7,11 +7,8 @@ export interface ModelEndpoint {
   model: string
 }
 
-/** What a gateway refused a moment ago, and what is therefore left out. */
-export interface Without {
-  schema?: true
-  max_tokens?: true
-}
+/** What a gateway refused a moment ago, because not every one takes it. */
+export type Refused = "nothing" | "schema" | "max_tokens" | "stream_options"
 
 export interface ModelRequest {
   url: string
@@ -35,7 +32,7 @@ export interface ModelPart {
 /** How gateways of one kind are asked, and how their events read. */
 export interface ModelAdapter {
   default_base_url: string
-  request(endpoint: ModelEndpoint, prompt: Prompt, without: Without): ModelRequest
+  request(endpoint: ModelEndpoint, prompt: Prompt, left_out: Refused): ModelRequest
   /** Members of `data` may be anything. Undefined for an event that is no part of an answer. */
   part(data: Record<string, unknown>): ModelPart | undefined
 }

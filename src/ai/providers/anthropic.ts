@@ -4,10 +4,10 @@ import { askedSchema, failedStatus, type ModelAdapter, tokens } from "./adapter"
 export const anthropic: ModelAdapter = {
   default_base_url: "https://api.anthropic.com",
 
-  request({ base_url, api_key, model }, { system, user, schema, max_output_tokens }, without) {
+  request({ base_url, api_key, model }, { system, user, schema, max_output_tokens }, left_out) {
     const format = { type: "json_schema", schema: askedSchema(schema.schema) }
     // What refers to itself is refused. The prompt tells the form, too.
-    const has_format = !without.schema && !("$defs" in schema.schema)
+    const has_format = left_out !== "schema" && !("$defs" in schema.schema)
     // The official client sends the first, and other gateways ask for the second.
     const key = api_key && { authorization: `Bearer ${api_key}`, "x-api-key": api_key }
     return {

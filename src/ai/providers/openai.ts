@@ -6,9 +6,9 @@ const OWN_URL = "https://api.openai.com/v1"
 export const openai: ModelAdapter = {
   default_base_url: OWN_URL,
 
-  request({ base_url, api_key, model }, { system, user, schema, max_output_tokens }, without) {
+  request({ base_url, api_key, model }, { system, user, schema, max_output_tokens }, left_out) {
     // The newer models of OpenAI refuse `max_tokens`, and most other servers know no other name.
-    const is_new = base_url === OWN_URL || without.max_tokens
+    const is_new = base_url === OWN_URL || left_out === "max_tokens"
     const json_schema = { ...schema, schema: askedSchema(schema.schema) }
     return {
       url: `${base_url}/chat/completions`,
@@ -21,8 +21,8 @@ export const openai: ModelAdapter = {
         ],
         [is_new ? "max_completion_tokens" : "max_tokens"]: max_output_tokens,
         stream: true,
-        stream_options: { include_usage: true },
-        ...(!without.schema && { response_format: { type: "json_schema", json_schema } }),
+        ...(left_out !== "stream_options" && { stream_options: { include_usage: true } }),
+        ...(left_out !== "schema" && { response_format: { type: "json_schema", json_schema } }),
       },
     }
   },

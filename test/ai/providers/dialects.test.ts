@@ -4,7 +4,7 @@ import { callModel } from "../../../src/ai/gateway"
 import { generateWorkflow } from "../../../src/ai/prompts/generate-workflow"
 import { anthropic } from "../../../src/ai/providers/anthropic"
 import { openai } from "../../../src/ai/providers/openai"
-import { eventsOf } from "../../../src/lib/server-sent-events"
+import { eventData } from "../../../src/lib/server-sent-events"
 import { anthropicGateway } from "../../fakes/anthropic-gateway"
 import { GATEWAY_KEY as apiKey, gatewayAt, somePrompt as prompt } from "../../fakes/model-gateway"
 import { openaiGateway } from "../../fakes/openai-gateway"
@@ -94,7 +94,7 @@ test.each(kinds)(
   "%s: the official client reads the same in 300 ways of cutting",
   async (kind, adapter, fakeOf, readByClient) => {
     await using fake = await fakeOf(script)
-    const { url, headers, body } = adapter.request(gatewayAt(kind, fake.url), prompt, {})
+    const { url, headers, body } = adapter.request(gatewayAt(kind, fake.url), prompt, "nothing")
     const type = { "content-type": "application/json" }
     const answer = await fetch(url, {
       method: "POST",
@@ -106,7 +106,7 @@ test.each(kinds)(
       fc.asyncProperty(fc.array(fc.nat(bytes.length), { maxLength: 60 }), async (cuts) => {
         const replay = async () => new Response(inPieces(bytes, cuts), { headers: answer.headers })
         const ours: Read = { text: "", end: undefined, usage: [undefined, undefined] }
-        for await (const { data } of eventsOf(inPieces(bytes, cuts))) {
+        for await (const data of eventData(inPieces(bytes, cuts))) {
           if (data === "[DONE]") break
           const part = adapter.part(JSON.parse(data))
           ours.text += part?.text ?? ""
@@ -125,7 +125,7 @@ test.each(kinds)(
 test("anthropic: a schema has what the official client leaves in one, and one that refers to itself is not sent", () => {
   const bodyOf = (schema: object) => {
     const asked = { ...prompt, schema: { name: "answer", schema } }
-    return anthropic.request(gatewayAt("anthropic", "https://ai.test"), asked, {}).body
+    return anthropic.request(gatewayAt("anthropic", "https://ai.test"), asked, "nothing").body
   }
   const { output_config } = bodyOf(AdviceAnswer) as typeof anthropicCall
   const { schema } = output_config.format
