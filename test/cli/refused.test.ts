@@ -59,8 +59,20 @@ test.each([
   [422, "validation_error", { fields: [{ code: "unknown_type" }] }, "see `belfry events types`"],
   [404, "webhook_not_found", {}, "see `belfry webhooks list`"],
   [409, "conflict", { reason: "not_active" }, "make it active with `belfry webhooks enable ID`"],
-])("a refusal %d %s of webhooks says what to do", (status, code, details, step) => {
+  [503, "service_unavailable", { reason: "gateway" }, "`belfry ai analyze` works without a model"],
+])("a refusal %d %s says what to do", (status, code, details, step) => {
   expect(nextStep(new Failure(exitOfStatus(status), code, "No.", { details }))).toBe(step)
+})
+
+test.each([
+  ["forbidden", "belfry setup"],
+  ["feature_not_enabled", undefined],
+])("on a server without an owner, %s has the next step %p", async (code, next) => {
+  using api = new FakeApi()
+  api.data("GET /v1/setup", { required: true }).error("GET /v1/ai/usage", 403, code)
+  const { exit, err } = await belfry(["ai", "usage"], { env: at(api) })
+  expect(exit).toBe(4)
+  expect(JSON.parse(err).error.details.next?.split(" http", 1)[0]).toBe(next)
 })
 
 test.each([

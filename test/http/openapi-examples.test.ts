@@ -74,6 +74,21 @@ describe.each(operations.map(({ name, operation }) => [name, operation] as const
   },
 )
 
+test("an example of a stream ends with its result, then done", () => {
+  const texts = operations.flatMap(({ operation }) =>
+    answersOf(operation).flatMap(({ example }) =>
+      typeof example === "string" && example.startsWith("event: ") ? [example] : [],
+    ),
+  )
+  expect(texts).toHaveLength(4)
+  for (const text of texts) {
+    const [last, result] = text.trimEnd().split("\n\n").reverse()
+    expect(last).toBe("event: done\ndata: {}")
+    const data = JSON.parse(result?.split("event: complete\ndata: ")[1] ?? "")
+    expect(data.metadata).toBeDefined()
+  }
+})
+
 test("every part of the interface says what it is about", () => {
   for (const tag of description.tags) expect(tag.description).toMatch(/^[A-Z].+\.$/)
 })
