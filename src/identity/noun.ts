@@ -54,7 +54,7 @@ interface NounDeclaration<Table extends NounTable, Response> {
 /** The columns that `insert` fills. */
 type FilledColumns = "id" | "account_id" | "project_id" | "created_at" | "updated_at"
 
-type NewRow<Row> = Omit<Row, FilledColumns> & { id?: string }
+type NewRow<Row> = Omit<Row, FilledColumns> & { id?: string; created_at?: string }
 
 /** Conditions of a list: `indexed` by an index of the project's rows, `filter` row by row. */
 export interface NounFilter {
@@ -148,7 +148,7 @@ function writingOf<Table extends NounTable>(declared: NounDeclaration<Table, unk
 
   /** Throws 409 `conflict` where the unique value is taken, and at the limit. */
   async function insert(tx: Tx, by: AccountActor, given: NewRow<Row>): Promise<Row> {
-    const at = now()
+    const { created_at: at = now() } = given
     const { account_id, project_id } = by
     const fields = { id: newId(), ...given, account_id, project_id, created_at: at, updated_at: at }
     const own = Object.entries(fields).filter(([column]) => column in columnsOf(table))

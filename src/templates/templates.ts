@@ -168,13 +168,15 @@ export async function create(
   written: WrittenVersion,
 ): Promise<TemplateRow> {
   const { content, publish } = written
+  const created_at = now()
   const row = await template.insert(tx, caller, {
     ...labels,
     status: publish ? "published" : "draft",
     version: 1,
     published_version: publish ? 1 : null,
     ...keysOf(labels, content),
-    published_at: publish ? now() : null,
+    created_at,
+    published_at: publish ? created_at : null,
   })
   await addVersion(tx, caller, row, written)
   return row
