@@ -33,22 +33,15 @@ async function asked(kind: Gateway["kind"], ...scripts: ModelScript[]) {
   }
 }
 
-test.each(each)("%s: the text comes in pieces, and the usage is the gateway's", async (kind) => {
-  const usage = { input_tokens: 12, output_tokens: 34 }
-  const found = await asked(kind, { pieces: ['{"a":', "1}"], usage })
-  expect(found).toMatchObject({ texts: ['{"a":', "1}"], usage, problems: [], counted: usage })
-  expect(found.calls).toHaveLength(1)
-})
-
 const broken = (reason: string) => ({ code: "provider_error", status: 502, details: { reason } })
 const unavailable = { code: "service_unavailable", status: 503 }
 const said: ModelScript = { pieces: ["{}"] }
 const refused = (status: number, raw = "{}"): ModelScript => ({ status, raw })
 const throttled = (retry_after: number) => ({
-  code: "bedrock_throttled",
-  status: 503,
-  details: { retry_after },
+  ...{ code: "bedrock_throttled", status: 503, details: { retry_after } },
 })
+const too_large = broken("too_large")
+const with_headers = (status: number, headers: Record<string, string>) => ({ status, headers })
 
 const told = (error: object): ModelScript => ({
   raw: `data: ${JSON.stringify({ type: "error", error })}\n\n`,
@@ -57,59 +50,24 @@ const told = (error: object): ModelScript => ({
 /** What the attempts get, how many there are, and the error, or none. */
 const failures: [what: string, scripts: ModelScript[], attempts: number, error: object | null][] = [
   ["a throttled call is not repeated", [refused(429)], 1, throttled(10)],
-  [
-    "a gateway says how long",
-    [{ ...refused(529), headers: { "retry-after": "7" } }],
-    1,
-    throttled(7),
-  ],
+  ["a gateway says how long", [with_headers(529, { "retry-after": "7" })], 1, throttled(7)],
   ["a refused key is not tried again", [refused(401)], 1, unavailable],
   ["a forbidden call is not tried again", [refused(403)], 1, unavailable],
   ["another refusal is final", [refused(404)], 1, broken("status_404")],
-  [
-    "a redirect is not followed",
-    [{ ...refused(307), headers: { location: "/" } }],
-    1,
-    broken("status_307"),
-  ],
+  ["no redirect is followed", [with_headers(307, { location: "/" })], 1, broken("status_307")],
   ["a failure is repeated", [refused(500), said], 2, null],
   ["a failure is repeated once", [refused(500), refused(502), said], 2, broken("status_502")],
   ["a refused schema is left out", [refused(400, "no json_schema here"), said], 2, null],
   ["whatever is refused, it is asked again", [refused(422, "bad grammar"), said], 2, null],
   ["a stream that is cut before its first token is repeated", [{ after: "cut" }, said], 2, null],
   ["a stream without an end is cut", [{ raw: "" }, { raw: ": nothing\n\n" }], 2, broken("cut")],
-  [
-    "garbage is no answer",
-    [{ raw: "data: {nonsense\n\n" }, { raw: "data: []\n\n" }],
-    2,
-    broken("cut"),
-  ],
-  [
-    "a stream may tell that it is throttled",
-    [told({ type: "overloaded_error", code: 429 })],
-    1,
-    throttled(10),
-  ],
+  ["garbage is no answer", [{ raw: "data: {no\n\n" }, { raw: "data: []\n\n" }], 2, broken("cut")],
+  ["a stream may be throttled", [told({ type: "overloaded_error", code: 429 })], 1, throttled(10)],
   ["a stream may tell that it failed", [told({ type: "api_error" }), said], 2, null],
   ["what stops for another reason is broken", [{ ...said, end: "refusal" }], 1, broken("refusal")],
-  [
-    "what is too long is broken",
-    [{ pieces: Array(300).fill("x".repeat(1000)) }],
-    1,
-    broken("too_large"),
-  ],
-  [
-    "an endless text is too long",
-    [{ pieces: ["x".repeat(1000)], after: "endless" }],
-    1,
-    broken("too_large"),
-  ],
-  [
-    "ten megabytes in one line are too long",
-    [{ raw: `data: ${"x".repeat(1e7)}` }],
-    1,
-    broken("too_large"),
-  ],
+  ["what is too long is broken", [{ pieces: Array(300).fill("x".repeat(1000)) }], 1, too_large],
+  ["an endless text is broken", [{ pieces: ["x".repeat(1000)], after: "endless" }], 1, too_large],
+  ["10 MB in one line are broken", [{ raw: `data: ${"x".repeat(1e7)}` }], 1, too_large],
 ]
 
 test.each(each.flatMap((kind) => failures.map((row) => [kind, ...row] as const)))(

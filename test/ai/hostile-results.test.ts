@@ -88,15 +88,7 @@ test("an obedient model changes nothing, and neither a prompt nor an answer tell
   const stored = await counts()
   for (const [nth, words] of COMMANDS.entries()) {
     const html = `${OBEYED[nth % OBEYED.length]}`
-    const texts = {
-      name: "a",
-      subject: "Hi",
-      html,
-      text: null,
-      title: null,
-      body: null,
-      variables: [],
-    }
+    const texts = { name: "a", subject: "Hi", html, text: null, variables: [] }
     const suggestion = { subject: "{{#if}}", predicted_open_rate: 1, rationale: "", warnings: [] }
     const output = { template: texts, block: { content: html }, suggestions: [suggestion] }
     script = { pieces: [JSON.stringify(output)] }

@@ -1,11 +1,9 @@
 import { expect, test } from "bun:test"
-import { Client } from "@modelcontextprotocol/sdk/client/index.js"
-import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import type { Components } from "../../src/client/components"
 import { onTerminal } from "../cli/belfry"
 import { anthropicGateway } from "../fakes/anthropic-gateway"
 import { openaiGateway } from "../fakes/openai-gateway"
-import { type Belfry, binary, startBelfry } from "../harness/binary"
+import { type Belfry, startBelfry } from "../harness/binary"
 import { environmentOf, goodModel } from "../harness/model-answers"
 import { lean } from "./serve"
 
@@ -85,23 +83,5 @@ test.each([
     expect(usage.by_action).toContainEqual(
       expect.objectContaining({ action: "draft_template", count: STARTER_DRAFTS }),
     )
-    await readByMcp(server)
   },
 )
-
-/** A client of the Model Context Protocol lists the tools, and reads the message that was sent. */
-async function readByMcp(server: Belfry): Promise<void> {
-  const mail = ["--from", "me@mailbox.test", "--to", "ann@mailbox.test", "--subject", "Lunch"]
-  const sent = await json<{ id: string }>(server, "emails", "send", ...mail, "--text", "Hi")
-  const client = new Client({ name: "journey", version: "1" })
-  const env = { HOME: server.home, BELFRY_URL: server.url, BELFRY_API_KEY: server.api_key }
-  await client.connect(
-    new StdioClientTransport({ command: binary, args: ["mcp"], env, stderr: "ignore" }),
-  )
-  const { tools } = await client.listTools()
-  expect(tools.length).toBeGreaterThan(0)
-  const read = { name: "getEmailsByEmailId", arguments: { email_id: sent.id } }
-  const { content } = await client.callTool(read)
-  expect(JSON.stringify(content)).toContain("Lunch")
-  await client.close()
-}

@@ -18,17 +18,7 @@ const VALUES = [
   ...[{ amount: 1, unit: "days" }, { email: "a@b.test" }, RULE, { not: RULE }, { all: [] }],
   ...[{ any: [RULE, RULE] }, { ...RULE, op: "in" }, { ...RULE, op: "gt", value: "b" }],
 ]
-const NAMES = [
-  "extra",
-  "rule",
-  "value",
-  "within",
-  "branch_path",
-  "conditions",
-  "text",
-  "days",
-  "__proto__",
-]
+const NAMES = "extra rule value within branch_path conditions text days __proto__".split(" ")
 
 const mistake = fc.record({
   kind: fc.constantFrom("drop", "replace", "replace", "add", "swap", "repeat"),
