@@ -66,12 +66,8 @@ test("a topic of another project is not found", async () => {
 
 describe("the sender", () => {
   const there = {
-    status: "verified" as const,
-    found: [],
-    hint: null,
-    mistake: null,
-    difference: null,
-    answers: [],
+    ...{ status: "verified" as const, found: [], answers: [] },
+    ...{ hint: null, mistake: null, difference: null },
   }
 
   test("is the default one, with what the last check of its domain missed", async () => {
@@ -81,12 +77,8 @@ describe("the sender", () => {
     const row = testDomain("acme.test", { project_id, status: "verified", records })
     await store.tx((tx) => tx.insert(domains).values(row))
     const { sender } = await factsOf(project, {}, "a@acme.test")
-    expect(sender).toMatchObject({
-      domain: "acme.test",
-      may_send: true,
-      lacking: ["dmarc"],
-      has_pages: true,
-    })
+    const domain = "acme.test"
+    expect(sender).toMatchObject({ domain, may_send: true, lacking: ["dmarc"], has_pages: true })
     expect((await factsOf(project, {}, "a@news.acme.test")).sender?.may_send).toBe(false)
     expect((await factsOf(project)).sender).toMatchObject({ domain: null, may_send: false })
     expect((await factsOf(project, { channel: "sms" })).sender).toBeNull()
@@ -100,17 +92,12 @@ describe("the sender", () => {
 
 test("rates of the account warn before they are at a threshold", async () => {
   const project = await service.project()
-  expect((await factsOf(project)).sending).toEqual({
-    status: "active",
-    reason: null,
-    warning: null,
-  })
+  const fine = { status: "active" as const, reason: null, warning: null }
+  expect((await factsOf(project)).sending).toEqual(fine)
   await sent(store, project, { sent: 1000, delivered: 955, bounced: 45 })
   const { warning } = (await factsOf(project)).sending
-  expect(warning).toMatchObject({
-    next: "throttled",
-    reason: "bounce_rate=4.5%;threshold=5%;window=7d",
-  })
+  const reason = "bounce_rate=4.5%;threshold=5%;window=7d"
+  expect(warning).toMatchObject({ next: "throttled", reason })
 })
 
 test("publishes to the topic, newest first, are those of this topic alone", async () => {

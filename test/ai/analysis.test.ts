@@ -1,27 +1,19 @@
-import { afterAll, expect, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { aiQuotas } from "../../src/ai/tables"
-import { loadSettings, useSettings } from "../../src/core/config"
 import type { ModelScript } from "../fakes/model-gateway"
-import { openaiGateway } from "../fakes/openai-gateway"
-import { framesOf, orderOf } from "../harness/ai-service"
+import { framesOf, orderOf, scriptedModel } from "../harness/ai-service"
 import { quietLog } from "../harness/quiet"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 
 quietLog()
 const service = await sharedService()
-let script: ModelScript = {}
-const model = await openaiGateway(() => script)
-const before = loadSettings()
-afterAll(async () => {
-  useSettings(before)
-  await model[Symbol.asyncDispose]()
-})
+const model = await scriptedModel()
 
 /** Without a script there is no gateway. */
 function says(said: ModelScript | undefined) {
-  script = said ?? {}
-  useSettings({ ...before, values: { ...before.values, ...(said && model.settings) } })
+  model.script = said ?? {}
+  model.configure(said ? model.settings : {})
 }
 
 const DRAFT = { channel: "email", subject: "LAST CHANCE TODAY", body: "<p>Buy.</p>" }

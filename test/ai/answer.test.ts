@@ -1,24 +1,14 @@
-import { afterAll, beforeEach, describe, expect, test } from "bun:test"
+import { beforeEach, describe, expect, test } from "bun:test"
 import { connect } from "node:net"
-import { loadSettings, type Settings, useSettings } from "../../src/core/config"
 import type { ModelScript } from "../fakes/model-gateway"
-import { openaiGateway } from "../fakes/openai-gateway"
-import { aiService, framesOf, orderOf, type TrialCall } from "../harness/ai-service"
+import { aiService, framesOf, orderOf, scriptedModel, type TrialCall } from "../harness/ai-service"
 import { until } from "../harness/hooks"
 import { quietLog } from "../harness/quiet"
 
 quietLog()
-let script: ModelScript = {}
-const model = await openaiGateway(() => script)
-const before = loadSettings()
+const model = await scriptedModel()
 const PRICE = { "ai.gateway.price_per_mtok.standard": { input: 1, output: 2 } }
-const configure = (chosen: Partial<Settings>) =>
-  useSettings({ ...before, values: { ...before.values, ...chosen } })
-beforeEach(() => configure({ ...model.settings, ...PRICE }))
-afterAll(async () => {
-  useSettings(before)
-  await model[Symbol.asyncDispose]()
-})
+beforeEach(() => model.configure({ ...model.settings, ...PRICE }))
 
 const USAGE = { input_tokens: 100, output_tokens: 10 }
 const SILENT: ModelScript = { pieces: ["{"], after: "silence" }
@@ -26,7 +16,7 @@ const CUT: ModelScript = { pieces: ["{"], pause_ms: 20, after: "cut" }
 const JSON_TEXT = ['{"te', 'xt":"a\\n', '\u2028b"}']
 
 async function streamed(said: ModelScript, call: TrialCall = {}, times = {}) {
-  script = said
+  model.script = said
   await using service = await aiService(times)
   const answer = await service.open(await service.project(), call)
   const text = await answer.text()
@@ -89,7 +79,7 @@ describe("a stream", () => {
   })
 
   test("ends with an error while the server stops", async () => {
-    script = SILENT
+    model.script = SILENT
     await using service = await aiService({ drain_ms: 50 })
     const answer = await service.open(await service.project(), {})
     service.health.drain()
@@ -99,7 +89,7 @@ describe("a stream", () => {
   })
 
   test("whose client leaves ends the model's work, and uses the quota", async () => {
-    script = SILENT
+    model.script = SILENT
     await using service = await aiService()
     const stop = new AbortController()
     const answer = await service.open(await service.project(), {}, undefined, stop.signal)
@@ -111,7 +101,7 @@ describe("a stream", () => {
   })
 
   test("waits for a client that does not read, and settles when the time is over", async () => {
-    script = { pieces: ["x".repeat(40_000), "x".repeat(40_000)], pause_ms: 1, after: "silence" }
+    model.script = { ...SILENT, pieces: ["x".repeat(40_000), "x".repeat(40_000)], pause_ms: 1 }
     await using service = await aiService({ whole_ms: 500 })
     const { key } = await service.project()
     const socket = connect(service.port, "127.0.0.1").pause()
@@ -138,7 +128,7 @@ describe("what fails before the first piece is an error with its status", () => 
   })
 
   test("no gateway, and a plan without AI", async () => {
-    configure({ "ai.gateway.kind": null })
+    model.configure({ "ai.gateway.kind": null })
     await using service = await aiService()
     const refusals = ["enterprise", "free"].map(async (plan) => {
       const answer = await service.open(await service.project({ plan }), {})
@@ -152,7 +142,7 @@ describe("what fails before the first piece is an error with its status", () => 
 })
 
 test("a client gets a stream where it names one, and no JSON that it likes better", async () => {
-  script = { pieces: ["{}"] }
+  model.script = { pieces: ["{}"] }
   await using service = await aiService()
   const project = await service.project()
   const typeFor = async (accept: string) =>
@@ -165,7 +155,7 @@ test("a client gets a stream where it names one, and no JSON that it likes bette
 
 describe("one answer in JSON", () => {
   const asked = async (said: ModelScript, call: TrialCall = {}) => {
-    script = said
+    model.script = said
     await using service = await aiService()
     const answer = await service.open(await service.project(), call, "application/json")
     return {

@@ -1,7 +1,5 @@
-import { afterAll, beforeEach, expect, test } from "bun:test"
-import { loadSettings, type Settings, useSettings } from "../../src/core/config"
-import type { ModelScript } from "../fakes/model-gateway"
-import { openaiGateway } from "../fakes/openai-gateway"
+import { beforeEach, expect, test } from "bun:test"
+import { scriptedModel } from "../harness/ai-service"
 import { refusal } from "../harness/client"
 import { quietLog } from "../harness/quiet"
 import type { TestProject } from "../harness/service"
@@ -10,22 +8,14 @@ import { sharedService } from "../harness/shared-service"
 quietLog()
 const service = await sharedService()
 const TEMPLATE = { name: "a", channel: "email", subject: "Hi", html: "<p>Hi</p>", text: null }
-const ANSWER: ModelScript = {
+const ANSWER = {
   pieces: [JSON.stringify({ template: { ...TEMPLATE, variables: [] } })],
 }
-let script = ANSWER
-const model = await openaiGateway(() => script)
-const before = loadSettings()
+const model = await scriptedModel()
 const PRICE = { "ai.gateway.price_per_mtok.standard": { input: 2, output: 8 } }
-const configure = (chosen: Partial<Settings>) =>
-  useSettings({ ...before, values: { ...before.values, ...chosen } })
 beforeEach(() => {
-  script = ANSWER
-  configure({ ...model.settings, ...PRICE })
-})
-afterAll(async () => {
-  useSettings(before)
-  await model[Symbol.asyncDispose]()
+  model.script = ANSWER
+  model.configure({ ...model.settings, ...PRICE })
 })
 
 const draft = (project: TestProject) => {
@@ -65,22 +55,22 @@ test("each gate refuses before the next one, and what is refused uses no quota",
   await settings({ enabled: true })
   await answers(402, "ai_budget_exceeded", { spend_usd: 0, budget_usd: 0 })
   await settings({ budget_usd: null })
-  configure({ ...model.settings, ...PRICE, "ai.monthly_ceiling_usd": 0 })
+  model.configure({ ...model.settings, ...PRICE, "ai.monthly_ceiling_usd": 0 })
   await answers(402, "ai_budget_exceeded", { budget_usd: 0 })
-  configure(PRICE)
+  model.configure(PRICE)
   await answers(503, "service_unavailable", {})
   expect(model.calls).toHaveLength(calls)
-  configure({ ...model.settings, ...PRICE })
-  script = { status: 429, headers: { "retry-after": "7" } }
+  model.configure({ ...model.settings, ...PRICE })
+  model.script = { status: 429, headers: { "retry-after": "7" } }
   const throttled = await answers(503, "bedrock_throttled", { retry_after: 7 })
   expect(throttled.headers.get("retry-after")).toBe("7")
   expect(await used(project)).toBe(0)
 
-  script = ANSWER
+  model.script = ANSWER
   const cost = (await draft(project)).body.data.metadata.cost_usd
   await settings({ budget_usd: cost })
   await answers(402, "ai_budget_exceeded", { spend_usd: cost, budget_usd: cost })
-  configure({ ...model.settings, ...PRICE, "ai.calls_per_hour": 1 })
+  model.configure({ ...model.settings, ...PRICE, "ai.calls_per_hour": 1 })
   const limited = await answers(429, "ai_rate_limited", { limit: 1, window_seconds: 3600 })
   expect(Number(limited.headers.get("retry-after"))).toBe(limited.body.error.details.retry_after)
   const { remaining_usd } = (await project.get("/v1/ai/usage")).body.data

@@ -135,15 +135,8 @@ test("gate 2: 60 in an hour, of each key or person and action", async () => {
   expect(full?.[2]).toMatchObject({ retry_after: 3540 })
   expect(await refused(caller, "suggest_subjects")).toBeUndefined()
   expect(await refused({ ...caller, key_id: newId() })).toBeUndefined()
-  expect(
-    await refused({
-      ...caller,
-      kind: "console",
-      key_id: null,
-      user_id: newId(),
-      project_role: "admin",
-    }),
-  ).toBeUndefined()
+  const person = { kind: "console", key_id: null, user_id: newId() } as const
+  expect(await refused({ ...caller, ...person, project_role: "admin" })).toBeUndefined()
   time += 3_540_000
   expect(await refused(caller)).toBeUndefined()
   configure({ "ai.calls_per_hour": 1 })
@@ -178,21 +171,16 @@ describe("gate 3", () => {
   })
 
   test("what fails is given back, what succeeds or is left stays, and unlimited is counted", async () => {
-    const caller = key(
-      "starter",
-      {},
-      { limits: { ...limitsOfPlan("starter"), ai_draft_template_per_month: 1 } },
-    )
+    const limits = { ...limitsOfPlan("starter"), ai_draft_template_per_month: 1 }
+    const caller = key("starter", {}, { limits })
     const first = await admit(parts, caller, task())
     expect((await endCall(parts, first, failed)).quota).toEqual({
       ...{ used: 0, limit: 1, resets_at: "2026-12-01T00:00:00.000Z" },
     })
     expect(await spending(caller)).toEqual({ count: 0, spent: 0, held: 0 })
     const second = await admit(parts, caller, task())
-    expect(await endCall(parts, second, succeeded)).toMatchObject({
-      cost_usd: 0,
-      quota: { used: 1 },
-    })
+    const { cost_usd, quota } = await endCall(parts, second, succeeded)
+    expect([cost_usd, quota.used]).toEqual([0, 1])
     expect((await refused(caller))?.[1]).toBe("ai_quota_exceeded")
     expect(await spending(caller)).toEqual({ count: 1, spent: 0, held: 0 })
 
@@ -226,11 +214,7 @@ describe("gate 4", () => {
     expect(await quota(caller)).toMatchObject({ used: 2 }) // the refused ones were given back
     expect(await endCall(parts, open, succeeded)).toMatchObject({ cost_usd: 0.001 })
     expect(await spending(caller)).toEqual({ count: 1, spent: 1000, held: 10_000 })
-    expect(await refused(caller)).toEqual([
-      402,
-      "ai_budget_exceeded",
-      { ...(over[2] as object), spend_usd: 0.021 },
-    ])
+    expect((await refused(caller))?.[2]).toMatchObject({ spend_usd: 0.021 })
     await endCall(parts, other, failed)
     expect(await refused(caller)).toBeUndefined()
   })
@@ -240,12 +224,8 @@ describe("gate 4", () => {
     const caller = key("pro", { budget_usd: 0.0199 })
     const twice = admit(parts, caller, task("draft_template", { tries: 2 }))
     expect((await refusalOf(twice))?.[1]).toBe("ai_budget_exceeded")
-    expect(
-      await refused(
-        { ...caller, project_settings: key("pro", { budget_usd: 0 }).project_settings },
-        "suggest_subjects",
-      ),
-    ).toBeUndefined()
+    const { project_settings } = key("pro", { budget_usd: 0 })
+    expect(await refused({ ...caller, project_settings }, "suggest_subjects")).toBeUndefined()
     expect(await spending(caller, "suggest_subjects")).toMatchObject({ held: 0 })
   })
 
@@ -277,10 +257,7 @@ describe("a call", () => {
     const caller = key()
     const before = await instance()
     const [done, lost] = [await admit(parts, caller, task()), await admit(parts, caller, task())]
-    const ends = await Promise.all([
-      endCall(parts, done, succeeded),
-      endCall(parts, done, succeeded),
-    ])
+    const ends = await Promise.all([done, done].map((one) => endCall(parts, one, succeeded)))
     expect(ends.map(({ quota }) => quota.used)).toEqual([2, 2])
     expect(await spending(caller)).toEqual({ count: 1, spent: 1000, held: 10_000 })
 

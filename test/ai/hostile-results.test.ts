@@ -1,22 +1,13 @@
-import { afterAll, expect, test } from "bun:test"
+import { expect, test } from "bun:test"
 import { getTableName } from "drizzle-orm"
-import { loadSettings, useSettings } from "../../src/core/config"
 import { countRows } from "../../src/store/rows"
-import type { ModelScript } from "../fakes/model-gateway"
-import { openaiGateway } from "../fakes/openai-gateway"
+import { scriptedModel } from "../harness/ai-service"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 import { schemaTables } from "../harness/table-rows"
 
-let script: ModelScript = {}
-const model = await openaiGateway(() => script)
-const before = loadSettings()
-useSettings({ ...before, values: { ...before.values, ...model.settings } })
+const model = await scriptedModel()
 const service = await sharedService()
-afterAll(async () => {
-  useSettings(before)
-  await model[Symbol.asyncDispose]()
-})
 
 const project = await service.project()
 const other = await service.project()
@@ -91,7 +82,7 @@ test("an obedient model changes nothing, and neither a prompt nor an answer tell
     const texts = { name: "a", subject: "Hi", html, text: null, variables: [] }
     const suggestion = { subject: "{{#if}}", predicted_open_rate: 1, rationale: "", warnings: [] }
     const output = { template: texts, block: { content: html }, suggestions: [suggestion] }
-    script = { pieces: [JSON.stringify(output)] }
+    model.script = { pieces: [JSON.stringify(output)] }
     for (const [path, body] of PLACES) {
       const answer = await ask(project, path, body(words))
       expect([answer.status, answer.body.error.code]).toEqual([502, "provider_error"])
@@ -100,7 +91,7 @@ test("an obedient model changes nothing, and neither a prompt nor an answer tell
   }
   const texts = { name: "a", subject: "Hi {{nwo}}", html: "<p>Hi</p>", text: null }
   const variables = [{ key: "nwo", type: "date", required: true, description: null }]
-  script = { pieces: [JSON.stringify({ template: { ...texts, variables } })] }
+  model.script = { pieces: [JSON.stringify({ template: { ...texts, variables } })] }
   const { status, body } = await ask(project, "templates/draft", { brief: "Say hello." })
   expect([status, body.data.template.subject]).toEqual([200, "Hi {{now}}"])
   expect(await counts()).toEqual(stored)

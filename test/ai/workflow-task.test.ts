@@ -1,24 +1,16 @@
 import { afterAll, describe, expect, test } from "bun:test"
 import { workflowTask } from "../../src/ai/workflow-task"
-import { loadSettings, useSettings } from "../../src/core/config"
 import { ApiError } from "../../src/core/errors"
 import { openWorkers } from "../../src/core/workers"
 import { projectCaller } from "../../src/identity/caller"
-import type { ModelScript } from "../fakes/model-gateway"
-import { openaiGateway } from "../fakes/openai-gateway"
-import { framesOf, orderOf } from "../harness/ai-service"
+import { framesOf, orderOf, scriptedModel } from "../harness/ai-service"
 import { sharedService } from "../harness/shared-service"
 import { sampleWorkflows } from "../workflows/sample-workflows"
 
 const { store, project: newProject } = await sharedService()
 const workers = openWorkers({ size: 1 })
-let script: ModelScript = {}
-const model = await openaiGateway(() => script)
-const before = loadSettings()
-useSettings({ ...before, values: { ...before.values, ...model.settings } })
+const model = await scriptedModel()
 afterAll(async () => {
-  useSettings(before)
-  await model[Symbol.asyncDispose]()
   await workers.close()
 })
 
@@ -103,11 +95,11 @@ describe("A workflow of a model", () => {
     const path = "/v1/ai/workflows/generate"
     const body = { project_id: project.project_id, description: "Greet them." }
     const [right] = sampleWorkflows
-    script = { pieces: ["```json\n", JSON.stringify({ workflow: right }), "\n```"] }
+    model.script = { pieces: ["```json\n", JSON.stringify({ workflow: right }), "\n```"] }
     const { status, body: said } = await project.post(path, body)
     expect([status, said.data.workflow, said.data.metadata.tier]).toEqual([200, right, "deep"])
     expect(said.variables.detected).toEqual(["payload.plan", "subscriber.name"])
-    script = { pieces: [JSON.stringify(workflow([]))] }
+    model.script = { pieces: [JSON.stringify(workflow([]))] }
     const headers = { accept: "text/event-stream" }
     const frames = framesOf((await project.call("POST", path, { body, headers })).text)
     expect(orderOf(frames)).toEqual(["token", "error", "done"])

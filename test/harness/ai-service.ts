@@ -1,14 +1,36 @@
+import { afterAll } from "bun:test"
 import { Type as t } from "@sinclair/typebox"
 import { Elysia } from "elysia"
 import type { AiAction } from "../../src/ai/actions"
 import type { AiTask } from "../../src/ai/ai-task"
 import { answer, framesOf as framesOfCall, times } from "../../src/ai/answer"
 import { aiCalls, aiQuotas, aiSpending } from "../../src/ai/tables"
+import { loadSettings, type Settings, useSettings } from "../../src/core/config"
 import { fail } from "../../src/core/errors"
 import { listen } from "../../src/http/listener"
 import { mountRoutes } from "../../src/http/request-handler"
 import { projectRow, route } from "../../src/http/route"
+import type { ModelGatewayCall, ModelScript } from "../fakes/model-gateway"
+import { openaiGateway } from "../fakes/openai-gateway"
 import { type ServiceOptions, type TestProject, testService } from "./service"
+
+/** A gateway that says what its script says, with settings that name it until the tests of the file have ended. */
+export async function scriptedModel() {
+  const before = loadSettings()
+  const says: { script: ModelScript | ((call: ModelGatewayCall) => ModelScript) } = { script: {} }
+  const fake = await openaiGateway((call) =>
+    typeof says.script === "function" ? says.script(call) : says.script,
+  )
+  /** Without the gateway, where it is not among what is chosen. */
+  const configure = (chosen: Partial<Settings>) =>
+    useSettings({ ...before, values: { ...before.values, ...chosen } })
+  configure(fake.settings)
+  afterAll(async () => {
+    useSettings(before)
+    await fake[Symbol.asyncDispose]()
+  })
+  return Object.assign(says, fake, { configure })
+}
 
 /** Of a stream, in its order. */
 export interface ReadFrame {

@@ -93,18 +93,10 @@ describe("The strict schema of workflows", () => {
     const stdin = Buffer.from(JSON.stringify({ schema: workflowSchema, cases }))
     const { stdout } = Bun.spawnSync([DEBIAN_PYTHON, "-c", PYTHON], { stdin, stderr: "inherit" })
     const python: boolean[] = JSON.parse(stdout.toString())
-    const found = cases.map((one, at) => ({
-      ours: ours(one).length === 0,
-      ajv: ajv(one),
-      python: python[at],
-    }))
-    const unlike = found.flatMap((one, at) =>
-      one.ours === one.ajv && one.ours === one.python
-        ? []
-        : [{ ...one, case: JSON.stringify(cases[at]), told: ours(cases[at]) }],
-    )
+    const verdicts = cases.map((one) => ours(one).length === 0)
+    const unlike = cases.filter((one, at) => verdicts[at] !== ajv(one) || ajv(one) !== python[at])
     expect(unlike).toEqual([])
-    const right = found.filter((one) => one.ours).length
+    const right = verdicts.filter(Boolean).length
     expect(right).toBeGreaterThan(cases.length / 20)
     expect(right).toBeLessThan(cases.length / 2)
   })
