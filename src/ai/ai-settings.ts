@@ -22,7 +22,8 @@ const wordList = <Word extends string>(
   const maxItems = words.length
   return settingField<Word[]>({
     answer: t.Array(word(words), { description, examples: [null_is] }),
-    patch: orNull(t.Array(oneOf(...words), { minItems, maxItems, uniqueItems: true, description })),
+    patch: orNull(t.Array(oneOf(...words), { minItems, maxItems, description })),
+    keep: (given: Word[]) => [...new Set(given)],
     null_is,
     hint: `The value must be a list of ${minItems} to ${maxItems} of these words: ${words.join(", ")}.`,
   })
