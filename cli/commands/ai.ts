@@ -122,10 +122,7 @@ export const authoring: Resource = {
         ...{ project_id: false, "draft.channel": CHANNEL },
         "draft.subject": flag(["--subject <text>", "subject of the draft", "required"]),
         "draft.body": body("body", "text of the draft"),
-        "draft.topic_key": {
-          options: [["--topic <topic>", "topic whose subscribers get it"]],
-          read: ({ topic = null }) => topic,
-        },
+        "draft.topic_key": flag(["--topic <topic>", "topic whose subscribers get it"]),
         "draft.audience_size_estimate": flag(
           ["--audience <number>", "how many people get it, as an estimate"],
           wholeNumber,

@@ -81,10 +81,8 @@ export async function quotaOf(
   { account_id, period, action, limit }: QuotaKey & Pick<AiQuota, "limit">,
 ): Promise<AiQuota> {
   const ours = and(eq(aiQuotas.account_id, account_id), eq(aiQuotas.period, period))
-  const [row] = await db
-    .select()
-    .from(aiQuotas)
-    .where(and(ours, eq(aiQuotas.action, action)))
+  const own = and(ours, eq(aiQuotas.action, action))
+  const [row] = await db.select().from(aiQuotas).where(own)
   return { used: row?.used ?? 0, limit, resets_at: boundsOf(period).end }
 }
 

@@ -7,13 +7,7 @@ import { eventData } from "../lib/server-sent-events"
 import { objectIn } from "../lib/text"
 import { AI_TIERS, type AiTier } from "./actions"
 import type { ModelUsage, Prompt } from "./ai-task"
-import type {
-  ModelAdapter,
-  ModelEndpoint,
-  ModelPart,
-  ModelRequest,
-  Refused,
-} from "./providers/adapter"
+import type { ModelAdapter, ModelEndpoint, ModelRequest, Refused } from "./providers/adapter"
 import { anthropic } from "./providers/anthropic"
 import { openai } from "./providers/openai"
 
@@ -149,7 +143,7 @@ function open({ base_url }: Gateway, { url, headers, body }: ModelRequest, signa
   return openStream({ ...request, body: JSON.stringify(body) }, signal)
 }
 
-function partOf(adapter: ModelAdapter, data: string): ModelPart | undefined {
+function partOf(adapter: ModelAdapter, data: string): ReturnType<ModelAdapter["part"]> {
   if (data.startsWith("[DONE]")) return { is_last: true } // of chat completions, and no JSON
   const said = objectIn(data)
   return said ? adapter.part(said) : { failed: 502 }

@@ -34,6 +34,7 @@ const streamRow = <const Path extends string>(path: Path) => ({
 const project_id = EXAMPLE_ID
 const channel = "email"
 const content = "Your order has left our warehouse."
+const block = { type: "paragraph", content }
 
 /** What a language model is asked. */
 export const aiRoutes = (parts: AiParts): AnyRoute[] => [
@@ -59,12 +60,7 @@ export const aiRoutes = (parts: AiParts): AnyRoute[] => [
     ...streamRow("/v1/ai/templates/rewrite"),
     summary: "Rewrite one block of a template",
     body: schemas.Rewriting,
-    example: {
-      project_id,
-      channel,
-      block: { type: "paragraph", content },
-      instruction: "Shorten.",
-    },
+    example: { project_id, channel, block, instruction: "Shorten." },
     response: schemas.Rewritten,
     top: schemas.FoundVariables,
     handle: (call) => answer(call, framesOf(parts, call, rewriteTask)),

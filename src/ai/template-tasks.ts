@@ -43,14 +43,11 @@ export async function suggestTask(
       const { suggestions: given } = shaped(SuggestedSubjects, output)
       const apart = [...new Map(given.map((one) => [one.subject, one])).values()]
       const ranked = apart.sort((a, b) => b.predicted_open_rate - a.predicted_open_rate)
-      const judged = ranked.slice(0, MOST_JUDGED).map((one) => {
-        const names = namesIn(parts, caller, { name: NAMELESS, subject: one.subject })
-        return names.then(
-          () => [one],
-          () => [],
-        )
+      const judged = ranked.slice(0, MOST_JUDGED).map(({ subject }) => {
+        return namesIn(parts, caller, { name: NAMELESS, subject })
       })
-      const fit = (await Promise.all(judged)).flat()
+      const ends = await Promise.allSettled(judged)
+      const fit = ranked.filter((_, at) => ends[at]?.status === "fulfilled")
       if (fit.length < SUGGESTIONS) throw unfit("too_few", "It has fewer than 5 usable subjects.")
       const suggestions = fit.slice(0, SUGGESTIONS).map((one, at) => {
         return { rank: at + 1, ...one, length: countCharacters(one.subject) }

@@ -1,5 +1,5 @@
 import { objectIn } from "../lib/text"
-import { key, oneOf, optional, type SettingKind, text, webUrl, whole } from "./config-kinds"
+import { key, kind, oneOf, optional, text, webUrl, whole } from "./config-kinds"
 
 /** How strong a model an action needs. The operator names a model for each. */
 export const AI_TIERS = ["fast", "standard", "deep"] as const
@@ -15,25 +15,18 @@ const isPrice = (value: unknown): value is number =>
   typeof value === "number" && value >= 0 && value <= MOST_DOLLARS
 const MOST_DOLLARS = 1_000_000
 
-const price: SettingKind<TokenPrice> = {
-  expected: `{input, output} in US dollars, such as '{"input": 3, "output": 15}'`,
-  parse: (raw) => {
-    const given = typeof raw === "string" ? objectIn(raw) : raw
-    const { input, output, ...others } = Object(given) as Record<string, unknown>
-    if (!isPrice(input) || !isPrice(output) || Object.keys(others).length > 0) return undefined
-    return { input, output }
-  },
-  show: (value) => value,
-}
+const PRICE = `{input, output} in US dollars, such as '{"input": 3, "output": 15}'`
+const price = kind<TokenPrice>(PRICE, (raw) => {
+  const given = typeof raw === "string" ? objectIn(raw) : raw
+  const { input, output, ...others } = Object(given) as Record<string, unknown>
+  if (!isPrice(input) || !isPrice(output) || Object.keys(others).length > 0) return undefined
+  return { input, output }
+})
 
-const dollars: SettingKind<number> = {
-  expected: `US dollars from 0 to ${MOST_DOLLARS}`,
-  parse: (raw) => {
-    const value = typeof raw === "string" && /^\d+(\.\d+)?$/.test(raw) ? Number(raw) : raw
-    return isPrice(value) ? value : undefined
-  },
-  show: (value) => value,
-}
+const dollars = kind<number>(`US dollars from 0 to ${MOST_DOLLARS}`, (raw) => {
+  const value = typeof raw === "string" && /^\d+(\.\d+)?$/.test(raw) ? Number(raw) : raw
+  return isPrice(value) ? value : undefined
+})
 
 const model = (what: string) =>
   optional(text, `Model for ${what}. Without it, another model that is named is asked.`)

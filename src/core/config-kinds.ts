@@ -33,7 +33,7 @@ export const optional = <V>(
   secret = false,
 ): SettingKey<V | null> => ({ kind, fallback: null, about, secret }) as SettingKey<V | null>
 
-const kind = <V>(
+export const kind = <V>(
   expected: string,
   parse: SettingKind<V>["parse"],
   show?: SettingKind<V>["show"],

@@ -1,11 +1,4 @@
-import {
-  type ObjectOptions,
-  type StringOptions,
-  type TProperties,
-  type TSchema,
-  type TString,
-  Type as t,
-} from "@sinclair/typebox"
+import { type StringOptions, type TSchema, type TString, Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
 import { isMailbox, notOneAddress } from "../lib/address"
 import { isLocale, isTimeZone } from "../lib/locale"
@@ -30,7 +23,7 @@ export const slugText = () =>
   t.String({ pattern: SLUG, description: "1 to 63 characters: a-z, 0-9 and hyphens." })
 
 /** An object without other fields than these. */
-export const closedObject = <Fields extends TProperties>(fields: Fields, more?: ObjectOptions) =>
+export const closedObject: typeof t.Object = (fields, more) =>
   t.Object(fields, { ...more, additionalProperties: false })
 
 export const orNull = <Schema extends TSchema>(schema: Schema) => t.Union([schema, t.Null()])

@@ -54,7 +54,7 @@ const PayloadForm = closedObject({ type: optional(types), ...keywords })
 const source = t.String({ minLength: 1, maxLength: SOURCE_BYTES, pattern: NO_NUL })
 /** A subject, a title or the text of a button. */
 const line = nameText(SOURCE_BYTES)
-const stepKey = t.String({ pattern: CATEGORY_SLUG })
+const step_key = t.String({ pattern: CATEGORY_SLUG })
 const category = optional(t.String({ pattern: CATEGORY_SLUG }))
 const group_by = optional(dottedPath)
 const fromTemplate = { template_id: optional(nameText(100)) }
@@ -65,23 +65,18 @@ const duration = closedObject({
 })
 export type Duration = Static<typeof duration>
 
-const days = t.Array(word(["mon", "tue", "wed", "thu", "fri", "sat", "sun"]), {
-  minItems: 1,
-  maxItems: 7,
-})
-const localTime = closedObject({
-  at: t.String({ pattern: "^([01]\\d|2[0-3]):[0-5]\\d$" }),
-  days: optional(days),
-})
+const weekday = word(["mon", "tue", "wed", "thu", "fri", "sat", "sun"])
+const days = optional(t.Array(weekday, { minItems: 1, maxItems: 7 }))
+const localTime = closedObject({ at: t.String({ pattern: "^([01]\\d|2[0-3]):[0-5]\\d$" }), days })
 
 /** `readAddress` reads the text or the mailbox. */
 const mailbox = closedObject({ email: t.String(), name: optional(orNull(t.String())) })
 const from = optional(t.Union([t.String({ maxLength: 998 }), mailbox]))
 
-const digestOver = <Window extends TSchema>(window: Window) => {
-  const max_items = t.Integer({ minimum: 1, maximum: 1000, default: 100 })
-  return closedObject({ window, group_by, max_items: optional(max_items) })
-}
+const max_items = optional(t.Integer({ minimum: 1, maximum: 1000, default: 100 }))
+const digestOver = (window: TSchema) => closedObject({ window, group_by, max_items })
+const limit = t.Integer({ minimum: 1, maximum: 1000 })
+const condition = word(["delivered", "read", "clicked", "failed", "replied"])
 
 /** The forms of `config` for each type of step. */
 const CONFIGS = {
@@ -106,21 +101,11 @@ const CONFIGS = {
   ],
   delay: [duration, closedObject({ until: source }), localTime],
   branch: [
-    closedObject({
-      step_key: stepKey,
-      condition: word(["delivered", "read", "clicked", "failed", "replied"]),
-      within: optional(duration),
-    }),
+    closedObject({ step_key, condition, within: optional(duration) }),
     closedObject({ rule }),
   ],
   digest: [digestOver(duration), digestOver(localTime)],
-  throttle: [
-    closedObject({
-      limit: t.Integer({ minimum: 1, maximum: 1000 }),
-      window: duration,
-      group_by,
-    }),
-  ],
+  throttle: [closedObject({ limit, window: duration, group_by })],
   event: [closedObject({ name: nameText(100), data: fieldsOf<unknown>(true) })],
   stop: [closedObject({})],
 } satisfies Record<string, TObject[]>
@@ -130,11 +115,11 @@ const STEP_TYPES = Object.keys(CONFIGS) as StepType[]
 
 const stepOf = <Type extends TSchema, Config extends TSchema>(type: Type, config: Config) =>
   closedObject({
-    step_key: stepKey,
+    step_key,
     name: nameText(100),
     ...{ type, config },
     position: t.Integer({ minimum: 0 }),
-    parent_step_key: optional(orNull(stepKey)),
+    parent_step_key: optional(orNull(step_key)),
     branch_path: optional(word(["yes", "no"])),
     conditions: optional(rule),
     on_error: optional(word(["stop", "continue"])),

@@ -41,11 +41,8 @@ export const anthropic: ModelAdapter = {
   },
 }
 
-const ENDS = new Map([
-  ["end_turn", "stop"],
-  ["stop_sequence", "stop"],
-  ["max_tokens", "length"],
-])
+const WORDS = { end_turn: "stop", stop_sequence: "stop", max_tokens: "length" }
+const ENDS = new Map(Object.entries(WORDS))
 
 interface Counted {
   input_tokens?: unknown
