@@ -11,7 +11,6 @@ import { wrote } from "./templates"
 /** A server ends a call to a model within 120 s; the rest is the way. */
 export const LONGEST = 130_000
 
-/** What every call to a model has. */
 const OF_MODEL = {
   time_limit: LONGEST,
   /** A key does not tell its project, and people may have only one. */
@@ -58,7 +57,6 @@ async function showRefused({ output, paint }: Context, details: Partial<Analysis
 
 type Analysis = DataOf<"POST /v1/ai/broadcasts/analyze">
 
-/** What a model writes, and what it took. */
 export const authoring: Resource = {
   noun: "ai",
   about: "let a model write and advise; nothing is sent by it",
@@ -122,7 +120,10 @@ export const authoring: Resource = {
         ...{ project_id: false, "draft.channel": CHANNEL },
         "draft.subject": flag(["--subject <text>", "subject of the draft", "required"]),
         "draft.body": body("body", "text of the draft"),
-        "draft.topic_key": flag(["--topic <topic>", "topic whose subscribers get it"]),
+        "draft.topic_key": {
+          options: [["--topic <topic>", "topic whose subscribers get it"]],
+          read: ({ topic = null }) => topic,
+        },
         "draft.audience_size_estimate": flag(
           ["--audience <number>", "how many people get it, as an estimate"],
           wholeNumber,

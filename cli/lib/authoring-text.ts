@@ -19,24 +19,20 @@ const usd = (amount: number): string => `$${amount.toFixed(amount < 1 ? 4 : 2)}`
 /** A limit below 0 is none. */
 export const limitText = (limit: number) => (limit < 0 ? "unlimited" : number(limit))
 
-/** What the answer took: model, tokens, money and quota. */
-function costText({ metadata }: Pick<Draft, "metadata">, paint: Paint): string {
+/** The end of each answer: the variables of its text, and what it took. */
+function endText({ metadata, variables }: Pick<Draft, "metadata"> & Found, paint: Paint): string {
   const { source, model, input_tokens, output_tokens, cost_usd, quota } = metadata
   const tokens = `${number(input_tokens)} + ${number(output_tokens)} tokens`
   const by = source === "rules" ? "by rules alone" : `${model}, ${tokens}, ${usd(cost_usd)}`
-  return paint.dim(`${by}, ${number(quota.used)} of ${limitText(quota.limit)} this month`)
-}
-
-/** The variables of a text: those that were corrected, too, and those that nobody knows. */
-function variableText({ variables }: Found, paint: Paint): string {
+  const cost = `${by}, ${number(quota.used)} of ${limitText(quota.limit)} this month`
   const corrected = variables?.corrected.map(({ from, to }) => `${from} → ${to}`)
-  return recordText({ ...variables, corrected }, paint)
+  return paragraphs(recordText({ ...variables, corrected }, paint), paint.dim(cost))
 }
 
 const paragraphs = (...parts: string[]) => parts.filter((part) => part !== "").join("\n\n")
 
 export const suggestionText = (answer: Suggestions, paint: Paint, width: number) =>
-  paragraphs(table(answer.suggestions, suggestionColumns, width, paint), costText(answer, paint))
+  paragraphs(table(answer.suggestions, suggestionColumns, width, paint), endText(answer, paint))
 
 const suggestionColumns: Columns<Suggestions["suggestions"][number]> = {
   "": "rank",
@@ -51,11 +47,11 @@ export function draftText(draft: Draft & Found, paint: Paint): string {
     text ? [`${paint.bold(part)}\n${cleanText(text)}`] : [],
   )
   const about = fields(Object.entries({ name, channel }), paint)
-  return paragraphs(about, ...written, variableText(draft, paint), costText(draft, paint))
+  return paragraphs(about, ...written, endText(draft, paint))
 }
 
 export const blockText = (answer: Rewritten & Found, paint: Paint) =>
-  paragraphs(cleanText(answer.block.content), variableText(answer, paint), costText(answer, paint))
+  paragraphs(cleanText(answer.block.content), endText(answer, paint))
 
 /** A workflow as the strict schema has it. */
 interface WrittenWorkflow extends Record<string, unknown> {
@@ -65,8 +61,7 @@ interface WrittenWorkflow extends Record<string, unknown> {
 export function workflowText(answer: Workflow & Found, paint: Paint, width: number): string {
   const { steps, ...about } = answer.workflow as WrittenWorkflow
   const rows = table(steps, stepColumns, width, paint)
-  const written = [recordText(about, paint), rows, variableText(answer, paint)]
-  return paragraphs(...written, costText(answer, paint))
+  return paragraphs(recordText(about, paint), rows, endText(answer, paint))
 }
 
 const stepColumns: Columns<WrittenWorkflow["steps"][number]> = {
@@ -94,7 +89,7 @@ export function advisoryText(answer: Analysis, paint: Paint): string {
     ({ suggested_at, reason }) => `${suggested_at}  ${cleanText(reason)}`,
   )
   const head = `${paint.bold(recommended_action.replaceAll("_", " "))}  ${cleanText(summary)}`
-  return paragraphs([head, ...found, ...times].join("\n"), costText(answer, paint))
+  return paragraphs([head, ...found, ...times].join("\n"), endText(answer, paint))
 }
 
 /** What a month cost so far, in one line. */

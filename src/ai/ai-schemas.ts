@@ -1,4 +1,4 @@
-import { Type as t } from "@sinclair/typebox"
+import { type TProperties, Type as t } from "@sinclair/typebox"
 import { localeText, oneOf, optionalText, orNull } from "../http/field-schemas"
 import { AUDIENCE_CHANNELS } from "../lib/preferences"
 import { anything, count, flag, maybe, rarely, text, time, word } from "../lib/record-fields"
@@ -7,7 +7,10 @@ import { AI_ACTIONS, AI_TIERS } from "./actions"
 import { AdvisorySchema } from "./advice/advisory"
 
 const channel = oneOf(...AUDIENCE_CHANNELS)
-const project_id = t.String({ description: "The project of the caller." })
+export const project_id = t.String({ description: "The project of the caller." })
+/** An answer with a name of its own in the OpenAPI document. */
+export const titled = <Fields extends TProperties>(title: string, fields: Fields) =>
+  t.Object(fields, { title })
 const said = (maxLength: number) => t.String({ minLength: 1, maxLength, pattern: "\\S" })
 
 const style = {
@@ -45,29 +48,23 @@ export const Analyzing = t.Object({
   }),
 })
 
-const metadata = t.Object(
-  {
-    action: word(AI_ACTIONS),
-    source: word(["model", "rules"]),
-    degraded: flag(false, "True where no model answered, so that the answer is by rules alone."),
-    model: maybe(text("llama3.3")),
-    tier: word(AI_TIERS),
-    prompt_version: text("1"),
-    ...{ input_tokens: count(812), output_tokens: count(240), latency_ms: count(2140) },
-    cost_usd: t.Number({ examples: [0.0061] }),
-    quota: t.Object({ used: count(3), limit: count(25, "-1 is unlimited."), resets_at: time() }),
-  },
-  { title: "AiMetadata" },
-)
+const metadata = titled("AiMetadata", {
+  action: word(AI_ACTIONS),
+  source: word(["model", "rules"]),
+  degraded: flag(false, "True where no model answered, so that the answer is by rules alone."),
+  model: maybe(text("llama3.3")),
+  tier: word(AI_TIERS),
+  prompt_version: text("1"),
+  ...{ input_tokens: count(812), output_tokens: count(240), latency_ms: count(2140) },
+  cost_usd: t.Number({ examples: [0.0061] }),
+  quota: t.Object({ used: count(3), limit: count(25, "-1 is unlimited."), resets_at: time() }),
+})
 
-const variables = t.Object(
-  {
-    detected: t.Array(text("order.total")),
-    corrected: t.Array(t.Object({ from: text("order.totl"), to: text("order.total") })),
-    unknown: t.Array(text("coupon")),
-  },
-  { title: "AiVariables" },
-)
+const variables = titled("AiVariables", {
+  detected: t.Array(text("order.total")),
+  corrected: t.Array(t.Object({ from: text("order.totl"), to: text("order.total") })),
+  unknown: t.Array(text("coupon")),
+})
 
 /** Stands beside `data`. */
 export const FoundVariables = t.Object({ variables })
@@ -81,10 +78,7 @@ const suggestion = t.Object({
   warnings: t.Array(text("It has a word that spam filters look for.")),
 })
 
-export const Suggestions = t.Object(
-  { suggestions: t.Array(suggestion), metadata },
-  { title: "AiSuggestions" },
-)
+export const Suggestions = titled("AiSuggestions", { suggestions: t.Array(suggestion), metadata })
 
 const template = t.Object({
   ...{ name: text("order-shipped"), channel: word(AUDIENCE_CHANNELS) },
@@ -94,19 +88,19 @@ const template = t.Object({
   variables: t.Array(VariableRecord),
 })
 
-export const Drafted = t.Object({ template, metadata }, { title: "AiTemplate" })
+export const Drafted = titled("AiTemplate", { template, metadata })
 
 const block = t.Object({
   ...{ id: rarely(text("intro")), type: word(BLOCK_TYPES), content: text("It is on its way.") },
 })
 
-export const Rewritten = t.Object({ block, metadata }, { title: "AiBlock" })
+export const Rewritten = titled("AiBlock", { block, metadata })
 
 const config = { subject: "Welcome", text: "Good to see you." }
 const hello = { step_key: "hello", name: "Hello", type: "email", config, position: 0 }
 const written = { key: "welcome", name: "Welcome", steps: [hello] }
 const workflow = anything(written, "The body of a workflow.")
 
-export const Generated = t.Object({ workflow, metadata }, { title: "AiWorkflow" })
+export const Generated = titled("AiWorkflow", { workflow, metadata })
 
-export const Analysis = t.Object({ advisory: AdvisorySchema, metadata }, { title: "AiAnalysis" })
+export const Analysis = titled("AiAnalysis", { advisory: AdvisorySchema, metadata })

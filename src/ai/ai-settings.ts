@@ -13,6 +13,7 @@ const DEFAULTS = PROJECT_DEFAULTS.ai
 const ROLES: ProjectRole[] = ["admin", "developer"]
 
 const MOST_DOLLARS = 1_000_000
+const dollars = t.Number({ description: "US dollars that the project may spend in a month." })
 
 /** A list of some of the words. Null is the default. */
 const wordList = <Word extends string>(
@@ -29,7 +30,6 @@ const wordList = <Word extends string>(
   })
 }
 
-/** What a project may use of AI authoring. */
 export const ai = settingGroup<AiSettings>(
   {
     enabled: settingField<boolean>({
@@ -39,9 +39,7 @@ export const ai = settingGroup<AiSettings>(
       hint: "The value must be true, false or null.",
     }),
     budget_usd: settingField<number | null>({
-      answer: rarely(
-        t.Number({ description: "US dollars that the project may spend in a month." }),
-      ),
+      answer: rarely(dollars),
       patch: orNull(t.Number({ minimum: 0, maximum: MOST_DOLLARS })),
       hint: `The value must be US dollars from 0 to ${MOST_DOLLARS}, or null.`,
     }),

@@ -6,6 +6,7 @@ import { count, flag, id, maybe, time, word } from "../lib/record-fields"
 import { PLAN_NAMES } from "../plans/plans"
 import type { Store } from "../store/store"
 import { AI_ACTIONS, AI_TIERS } from "./actions"
+import { project_id, titled } from "./ai-schemas"
 import { aiUsage, entitlementOf, inSomeProject } from "./ai-usage"
 import { requireOwnProject } from "./gates"
 
@@ -14,42 +15,35 @@ const ofActions = (example: number, description: string) =>
     description,
   })
 
-const Entitlement = t.Object(
-  {
-    project_id: id("The project of the caller, which each call must name."),
-    enabled: flag(true, "Whether the plan and the project allow AI authoring."),
-    plan: word(PLAN_NAMES),
-    required_plan: t.Literal("starter"),
-    quotas: ofActions(150, "Calls in a month, by action. -1 is unlimited."),
-    used: ofActions(12, "What the account has used of them in this month."),
-    gateway_configured: flag(true, "Whether a model can be asked."),
-  },
-  { title: "AiEntitlement" },
-)
+const Entitlement = titled("AiEntitlement", {
+  project_id: id("The project of the caller, which each call must name."),
+  enabled: flag(true, "Whether the plan and the project allow AI authoring."),
+  plan: word(PLAN_NAMES),
+  required_plan: t.Literal("starter"),
+  quotas: ofActions(150, "Calls in a month, by action. -1 is unlimited."),
+  used: ofActions(12, "What the account has used of them in this month."),
+  gateway_configured: flag(true, "Whether a model can be asked."),
+})
 
 const usd = (description = "In US dollars.") => t.Number({ examples: [1.25], description })
 
-const AiUsage = t.Object(
-  {
-    period: t.Object({ start: time(), end: time("The first moment after the period.") }),
-    spend_usd: usd("What the calls of the project cost."),
-    budget_usd: maybe(usd("The budget of the project in a month. Null means that it has none.")),
-    remaining_usd: maybe(usd()),
-    projected_usd: usd("What the month costs, if its other days are like those that have begun."),
-    by_action: t.Array(
-      t.Object({
-        action: word(AI_ACTIONS),
-        count: count(12, "Calls of the project that count for the quota."),
-        limit: count(150, "The quota of the account in a month. -1 is unlimited."),
-        spend_usd: usd(),
-      }),
-    ),
-    by_tier: t.Array(t.Object({ tier: word(AI_TIERS), count: count(12), spend_usd: usd() })),
-  },
-  { title: "AiUsage" },
-)
+const AiUsage = titled("AiUsage", {
+  period: t.Object({ start: time(), end: time("The first moment after the period.") }),
+  spend_usd: usd("What the calls of the project cost."),
+  budget_usd: maybe(usd("The budget of the project in a month. Null means that it has none.")),
+  remaining_usd: maybe(usd()),
+  projected_usd: usd("What the month costs, if its other days are like those that have begun."),
+  by_action: t.Array(
+    t.Object({
+      action: word(AI_ACTIONS),
+      count: count(12, "Calls of the project that count for the quota."),
+      limit: count(150, "The quota of the account in a month. -1 is unlimited."),
+      spend_usd: usd(),
+    }),
+  ),
+  by_tier: t.Array(t.Object({ tier: word(AI_TIERS), count: count(12), spend_usd: usd() })),
+})
 
-const project_id = t.String({ description: "The project of the caller." })
 const month = { pattern: MONTH, description: "The month as YYYY-MM, in UTC (default: this month)." }
 
 export const aiUsageRoutes = ({ store }: { store: Store }): AnyRoute[] => [

@@ -73,9 +73,8 @@ export async function* framesOf<Parts extends AnswerParts, Body>(
   const stop = new AbortController()
   const end = (reason: ApiError) => () => stop.abort(reason)
   const drops = [deadline(times.whole_ms, end(new ApiError("timeout", LATE)))]
-  const onDrain = () =>
-    drops.push(deadline(times.drain_ms, end(unavailable(DRAINING, "draining", 1))))
-  drops.push(parts.health.onDrain(onDrain))
+  const drained = end(unavailable(DRAINING, "draining", 1))
+  drops.push(parts.health.onDrain(() => drops.push(deadline(times.drain_ms, drained))))
   const drop = () => {
     for (const each of drops) each()
   }

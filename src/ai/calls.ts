@@ -4,6 +4,7 @@ import type { TokenPrice } from "../core/config-ai"
 import { ApiError } from "../core/errors"
 import { newId } from "../core/ids"
 import { boundsOf, currentPeriod, now, secondsFromNow } from "../core/time"
+import { dayPurge } from "../store/old-days"
 import type { Reader, Store, Tx } from "../store/store"
 import type { ModelUsage } from "./ai-task"
 import { type AiCallRow, aiCalls, aiInstanceSpending, aiQuotas, aiSpending } from "./tables"
@@ -97,6 +98,13 @@ export async function freeOverdueCalls(store: Store): Promise<number> {
   for (const call of calls) await store.tx((tx) => settle(tx, call, 0, false))
   return calls.length
 }
+
+/** Each removes up to 200 counts of months long past. It returns how many went. */
+export const purgeAiMonths = [
+  dayPurge(aiQuotas, ["account_id", "period", "action"], "period"),
+  dayPurge(aiSpending, ["project_id", "period", "action"], "period"),
+  dayPurge(aiInstanceSpending, ["period"], "period"),
+]
 
 /** In millionths of a US dollar, rounded up. */
 export const costOf = (price: TokenPrice | null, tokens: ModelUsage): number =>

@@ -67,12 +67,10 @@ export function requireAllowed(
   refuse(`This project blocks models of the tier ${tier}, which ${action} needs.`)
 }
 
-const HOUR_SECONDS = 3600
-
 /** Throws 429 `ai_rate_limited`. Each person or key has a count for each action. */
 function countCall({ store, secrets }: GateParts, { key_id, user_id }: Caller, action: AiAction) {
   const size = settings()["ai.calls_per_hour"]
-  const bucket = { name: "ai", size, seconds: HOUR_SECONDS, code: "ai_rate_limited" } as const
+  const bucket = { name: "ai", size, seconds: 3600, code: "ai_rate_limited" } as const
   const attempts = new Throttle(store, secrets, throttles)
   return attempts.consume([bucket, `${key_id ?? user_id}:${action}`])
 }

@@ -36,7 +36,6 @@ const channel = "email"
 const content = "Your order has left our warehouse."
 const block = { type: "paragraph", content }
 
-/** What a language model is asked. */
 export const aiRoutes = (parts: AiParts): AnyRoute[] => [
   route({
     ...aiRow("/v1/ai/subjects/suggest"),

@@ -147,10 +147,7 @@ function parsed(text: string): unknown {
     return parseScanned([bytes])
   } catch {
     const details = { reason: PARSE_FAILED, raw_excerpt: text.slice(0, 500).toWellFormed() }
-    throw new ApiError(
-      "provider_error",
-      "The AI model did not answer with JSON. Try again.",
-      details,
-    )
+    const message = "The AI model did not answer with JSON. Try again."
+    throw new ApiError("provider_error", message, details)
   }
 }

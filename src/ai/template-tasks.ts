@@ -65,8 +65,7 @@ export async function draftTask(
   caller: Caller,
   body: Static<typeof Drafting>,
 ): Promise<AiTask> {
-  const { store } = parts
-  const { known, shown } = await projectContext(store.read, caller.project_id, body.variables)
+  const { known, shown } = await projectContext(parts.store.read, caller.project_id, body.variables)
   return {
     action: "draft_template",
     prompt: draftTemplate(body, shown),
@@ -128,8 +127,7 @@ export async function rewriteTask(
   caller: Caller,
   body: Static<typeof Rewriting>,
 ): Promise<AiTask> {
-  const { store } = parts
-  const { known, shown } = await projectContext(store.read, caller.project_id, body.variables)
+  const { known, shown } = await projectContext(parts.store.read, caller.project_id, body.variables)
   const { id = null, type } = body.block
   return {
     action: "rewrite_template",
@@ -153,16 +151,12 @@ export async function rewriteTask(
  * The names that a template of a model uses. Throws where `POST /v1/templates` would refuse it, or where its
  * html has active content.
  */
-async function namesIn(
-  parts: TemplateTaskParts,
-  caller: Caller,
-  template: Record<string, unknown>,
-): Promise<string[]> {
-  const active = activeContent(String(template.html ?? ""))
+async function namesIn(parts: TemplateTaskParts, caller: Caller, given: Record<string, unknown>) {
+  const active = activeContent(String(given.html ?? ""))
   if (active) throw unfit("invalid_template", `It has ${active}, which is refused.`)
   const problems = new Problems()
   try {
-    const input = readTemplate(template, problems)
+    const input = readTemplate(given, problems)
     problems.throwIfAny()
     return (await validateNew(parts, caller, input)).written.content.detected_variables
   } catch (error) {

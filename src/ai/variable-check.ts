@@ -19,14 +19,12 @@ export async function withKnownVariables<Made extends { names: string[] }>(
   const meant = new Map(wrong.flatMap((from) => meantBy(from, known)))
   const made = meant.size === 0 ? first : await make((text) => corrected(text, meant))
   const done = [...meant].filter(([from]) => !made.names.includes(from))
-  return {
-    made,
-    variables: {
-      detected: made.names.slice(0, MOST_NAMES),
-      corrected: done.map(([from, to]) => ({ from, to })),
-      unknown: unknownOf(made.names, known),
-    },
+  const variables = {
+    detected: made.names.slice(0, MOST_NAMES),
+    corrected: done.map(([from, to]) => ({ from, to })),
+    unknown: unknownOf(made.names, known),
   }
+  return { made, variables }
 }
 
 /** A part of what is known is known, too, and so is what has a known part. */

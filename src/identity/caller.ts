@@ -119,12 +119,7 @@ export const PROJECT_DEFAULTS: ProjectSettings = {
   quiet_hours: null,
   frequency_cap: null,
   auto_link_users: false,
-  ai: {
-    enabled: true,
-    budget_usd: null,
-    allowed_roles: ["admin", "developer"],
-    blocked_tiers: [],
-  },
+  ai: { enabled: true, budget_usd: null, allowed_roles: ["admin", "developer"], blocked_tiers: [] },
   default_preferences: null,
   mailbox_chaos: null,
 }

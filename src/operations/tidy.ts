@@ -1,6 +1,5 @@
 import { asc, eq, gt } from "drizzle-orm"
-import { purgeAiMonths } from "../ai/ai-retention"
-import { freeOverdueCalls } from "../ai/calls"
+import { freeOverdueCalls, purgeAiMonths } from "../ai/calls"
 import { purgeAuditLog } from "../audit-log/audit-log"
 import { purgeSignIns } from "../auth/ended-rows"
 import type { Blobs } from "../core/blobs"

@@ -52,7 +52,6 @@ export function readAdvisory(output: unknown): Advisory {
   return fail("ai_advisory_invalid", message, { fields: problems.list })
 }
 
-/** The lists of an advisory. */
 export type Findings = Omit<Advisory, "summary" | "recommended_action">
 
 /** Each list with what the parts have of it, in their order. */

@@ -4,7 +4,6 @@ import { countCharacters } from "../../lib/text"
 import { linkTargets } from "../../mailbox/link-targets"
 import { TAG } from "../variable-check"
 
-/** What the rules ask of subject and body. */
 export type ContentFacts = ReturnType<typeof contentFacts>
 
 /** A tag, and no address in angle brackets: a body without one is plain text. */
