@@ -76,9 +76,8 @@ function inputFrom({ operation, shown }: McpTool, given: unknown) {
   const names = Object.keys(shown.inputSchema.properties)
   if (!isObject(given)) throw usage("The arguments are no object.")
   const unknown = Object.keys(given).find((name) => !names.includes(name))
-  if (unknown !== undefined) {
+  if (unknown !== undefined)
     throw usage(`There is no argument ${unknown}: give ${names.join(", ")}.`)
-  }
   const told = Object.entries(given).filter(([, value]) => value !== null) // as many models leave out
   const { body, idempotency_key: key, ...fields } = Object.fromEntries(told)
   const texts = Object.entries(fields).map(([name, value]) => [name, String(value)] as const)

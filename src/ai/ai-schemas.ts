@@ -90,9 +90,8 @@ const template = t.Object({
 
 export const Drafted = titled("AiTemplate", { template, metadata })
 
-const block = t.Object({
-  ...{ id: rarely(text("intro")), type: word(BLOCK_TYPES), content: text("It is on its way.") },
-})
+const content = text("It is on its way.")
+const block = t.Object({ id: rarely(text("intro")), type: word(BLOCK_TYPES), content })
 
 export const Rewritten = titled("AiBlock", { block, metadata })
 

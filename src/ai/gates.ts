@@ -52,10 +52,8 @@ export function requireAllowed(
   const refuse = (text: string, more: object = {}) => {
     throw new ApiError("feature_not_enabled", text, { feature: "ai", plan, ...more })
   }
-  if (!featuresOf(plan).ai_authoring) {
-    const text = "AI authoring needs the plan starter or a larger one."
-    refuse(text, { required_plan: "starter" })
-  }
+  if (!featuresOf(plan).ai_authoring)
+    refuse("AI authoring needs the plan starter or a larger one.", { required_plan: "starter" })
   if (!enabled) refuse("AI authoring is off in this project. Its setting ai.enabled turns it on.")
   const [required_role] = allowed_roles
   // A key has scopes in place of a role.

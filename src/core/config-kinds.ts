@@ -36,12 +36,8 @@ export const optional = <V>(
 export const kind = <V>(
   expected: string,
   parse: SettingKind<V>["parse"],
-  show?: SettingKind<V>["show"],
-): SettingKind<V> => ({
-  expected,
-  parse,
-  show: show ?? ((value) => value),
-})
+  show: SettingKind<V>["show"] = (value) => value,
+): SettingKind<V> => ({ expected, parse, show })
 
 const textThat = (expected: string, fits: (text: string) => boolean): SettingKind<string> =>
   kind(expected, (raw) => (typeof raw === "string" && fits(raw) ? raw : undefined))

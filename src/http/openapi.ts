@@ -208,10 +208,7 @@ function contentOf(route: AnyRoute, schemas: SchemaComponents) {
   const whole = schemas.exampleOf(schema)
   const filled = (type: string) => TEXTS[type]?.replace("{…}", JSON.stringify(Object(whole).data))
   const foreign = also_produces.map((type) => [type, { schema: BYTES, example: filled(type) }])
-  return {
-    [produces]: { schema, example: whole },
-    ...Object.fromEntries(foreign),
-  }
+  return { [produces]: { schema, example: whole }, ...Object.fromEntries(foreign) }
 }
 
 const BYTES = { type: "string" }

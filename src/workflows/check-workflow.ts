@@ -38,9 +38,8 @@ function checkConfig(step: WorkflowStep, path: string, problems: Problems) {
   const { from, within, window, data } = config
   // A subject alone is no email, and a sender alone is no message.
   const is_empty = Object.keys(config).every((name) => name === "from" || name === "subject")
-  if (isMessage(step) && is_empty) {
+  if (isMessage(step) && is_empty)
     problems.add(path, "required", "A message needs a template_id, or texts of its own.")
-  }
   if (from !== undefined) readAddress(from, `${path}.from`, problems)
   for (const [at, time] of Object.entries({ "": config, ".within": within, ".window": window })) {
     const { amount = 0, unit = "days" } = (time ?? {}) as Partial<Duration>
@@ -53,8 +52,7 @@ function checkConfig(step: WorkflowStep, path: string, problems: Problems) {
   }
 }
 
-const isMessage = ({ type }: WorkflowStep) =>
-  (AUDIENCE_CHANNELS as readonly string[]).includes(type)
+const isMessage = ({ type }: WorkflowStep) => AUDIENCE_CHANNELS.some((one) => one === type)
 
 /** Whether each step has a key of its own, and a branch as its parent. Without that, paths could not be followed. */
 function areTree(steps: WorkflowStep[], problems: Problems): boolean {

@@ -167,9 +167,8 @@ export function checkForm(workflow: unknown, problems: Problems): void {
   const { trigger_schema, steps } = workflow
   checkPayload(trigger_schema, "trigger_schema", problems)
   if (!Array.isArray(steps)) return
-  for (const [at, step] of steps.slice(0, MOST_STEPS).entries()) {
+  for (const [at, step] of steps.slice(0, MOST_STEPS).entries())
     if (isObject(step)) checkStep(step, `steps.${at}`, problems)
-  }
 }
 
 function checkStep(

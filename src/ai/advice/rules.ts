@@ -67,9 +67,8 @@ const otherDomains: AdviceRule = ({ sender, content: { link_domains } }) => {
 const LONGEST_SUBJECT = 60
 const subjectLine: AdviceRule = ({ draft: { channel, subject }, content }) => {
   const { spam, subject_length: length } = content
-  if (!subject?.trim() && channel === "email") {
+  if (!subject?.trim() && channel === "email")
     return note("high", "The subject is empty", "Belfry refuses an email without a subject.")
-  }
   const shouting = spam.capitals ?? spam.exclamation
   if (shouting) return note("medium", "The subject shouts", shouting)
   if (length <= LONGEST_SUBJECT) return {}
