@@ -148,7 +148,8 @@ test("a client gets a stream where it names one, and no JSON that it likes bette
   const typeFor = async (accept: string) =>
     (await service.open(project, {}, accept)).headers.get("content-type")?.split(/[/;]/)[1]
   const stream = ["Text/Event-Stream", "application/json, text/event-stream; charset=utf-8"]
-  const json = ["*/*", "text/event-stream;q=0", "application/json,text/event-stream; q=0.5"]
+  const half = "application/json,text/event-stream; q=0.5"
+  const json = ["*/*", "text/event-stream-x", "text/event-stream;q=0", half]
   expect(await Promise.all(stream.map(typeFor))).toEqual(stream.map(() => "event-stream"))
   expect(await Promise.all(json.map(typeFor))).toEqual(json.map(() => "json"))
 })
