@@ -104,6 +104,7 @@ describe.skipIf(no_tmux)("the monitor on a terminal", () => {
     const shown = async (env: Record<string, string>) => {
       await using screen = await openMonitor(server, SMALL, env)
       await screen.shows("bounced ✗")
+      await screen.until("the newest is chosen", (text) => /▸ .*chosen/.test(text))
       return screen.coloured()
     }
     expect(await shown({})).toContain("\u001b[31m")
