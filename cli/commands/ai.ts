@@ -30,7 +30,7 @@ const WRITING: PlainFlags = {
   variables: flag(["--variable <name>", "variable of the text; may be repeated", "several"]),
 }
 
-/** Creates the template as any other is created, where a name is given. A person reads it before sends use it. */
+/** With `--save`, creates the draft by the same request as `templates create`. People publish it later. */
 async function saveDraft(context: Context, { data }: Drafted, { save: name }: PlainOptions) {
   if (typeof name !== "string") return
   const { output, paint } = context

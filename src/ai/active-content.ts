@@ -20,7 +20,10 @@ const addressesIn = (part: string) =>
   decodeEntities(part.replace(/&#(x[\da-f]+|\d+);?/gi, "&#$1;")).replace(UNREAD, "")
 const UNREAD = /[\p{Cc}\s]|&(?:tab|newline);/giu
 
-/** The script, frame or unescaped value in a text of a model, for a message. People may write all of these. */
+/**
+ * Names the first script, frame or unescaped value in html that a model wrote, for an error. Templates of people may
+ * hold them. Undefined where there is none.
+ */
 export function activeContent(html: string): string | undefined {
   const source = html.replace(TAG, "\0")
   if (UNSAFE_TAG.test(source)) return "a value that is not escaped"

@@ -26,7 +26,7 @@ const wordList = <Word extends string>(
     patch: orNull(t.Array(oneOf(...words), { minItems, maxItems, description })),
     keep: (given: Word[]) => [...new Set(given)],
     null_is,
-    hint: `The value must be a list of ${minItems} to ${maxItems} of these words: ${words.join(", ")}.`,
+    hint: `The value must be a list. It may have these words: ${words.join(", ")}. It needs at least ${minItems}.`,
   })
 }
 

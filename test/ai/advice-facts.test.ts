@@ -9,6 +9,7 @@ import { domains } from "../../src/domains/tables"
 import { fanOuts } from "../../src/fan-out/tables"
 import { type Caller, projectCaller } from "../../src/identity/caller"
 import { messages } from "../../src/messages/tables"
+import { evaluate } from "../../src/reputation/evaluate"
 import { suppress } from "../../src/suppressions/suppressions"
 import { messageTracking } from "../../src/tracking/tables"
 import { testDomain } from "../domains/subject"
@@ -95,9 +96,9 @@ test("rates of the account warn before they are at a threshold", async () => {
   const fine = { status: "active" as const, reason: null, warning: null }
   expect((await factsOf(project)).sending).toEqual(fine)
   await sent(store, project, { sent: 1000, delivered: 955, bounced: 45 })
+  await evaluate(store, project.account_id)
   const { warning } = (await factsOf(project)).sending
-  const reason = "bounce_rate=4.5%;threshold=5%;window=7d"
-  expect(warning).toMatchObject({ next: "throttled", reason })
+  expect(warning).toEqual({ next: "throttled", reason: "bounces 4.5%, complaints 0%" })
 })
 
 test("publishes to the topic, newest first, are those of this topic alone", async () => {

@@ -7,8 +7,7 @@ import { maySendFrom, rulesFor, type SendRules } from "../../emails/prepare"
 import { fanOuts } from "../../fan-out/tables"
 import type { Caller } from "../../identity/caller"
 import { domainOf } from "../../lib/address"
-import { read as readReputation } from "../../reputation/evaluate"
-import { BLANK, thresholds, warningOf } from "../../reputation/sending-status"
+import { percentText } from "../../reputation/sending-status"
 import type { Reader } from "../../store/store"
 import type { TopicRow } from "../../topics/tables"
 import * as topics from "../../topics/topics"
@@ -39,7 +38,7 @@ export async function readFacts(
     ...{ draft, topic, at },
     content: await workers.run<ContentFacts>("advice-content", draft, { deadline_ms: 5_000 }),
     sender: is_email ? await senderFacts(rules, caller) : null,
-    sending: await sendingFacts(read, caller, at),
+    sending: sendingFacts(caller),
     topic_sends: topic ? await latestPublishes(read, topic) : [],
     audience: await sampleAudience(read, caller, { channel, topic, at }),
     hours: is_email ? await openHours(read, project_id, at) : [],
@@ -69,13 +68,16 @@ async function senderFacts(rules: SendRules, caller: Caller) {
   }
 }
 
-/** `warning`: the next worse status, where the rates are near its threshold. */
-async function sendingFacts(db: Reader, caller: Caller, at: number) {
-  const { account_id: id, reputation, sending_status: status } = caller
-  const limits = thresholds()
-  const readings = await readReputation(db, { id, reputation }, limits, at)
-  const warning = warningOf({ status, reputation: reputation ?? BLANK }, readings, limits)
-  return { status, reason: caller.sending_status_reason, warning }
+/** As the last evaluation left it. `warning`: the next worse status, where the rates are near its threshold. */
+function sendingFacts({
+  sending_status: status,
+  sending_status_reason: reason,
+  reputation,
+}: Caller) {
+  if (!reputation?.warned) return { status, reason, warning: null }
+  const { warned: next, bounce_rate, complaint_rate } = reputation
+  const rates = `bounces ${percentText(bounce_rate)}, complaints ${percentText(complaint_rate)}`
+  return { status, reason, warning: { next, reason: rates } }
 }
 
 const MOST_PUBLISHES = 100
