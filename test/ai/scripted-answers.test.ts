@@ -1,28 +1,19 @@
 import { afterAll, expect, test } from "bun:test"
 import { patience } from "../../src/ai/gateway"
-import { loadSettings, useSettings } from "../../src/core/config"
 import type { ModelScript } from "../fakes/model-gateway"
-import { openaiGateway } from "../fakes/openai-gateway"
-import { aiService, framesOf, orderOf } from "../harness/ai-service"
+import { aiService, framesOf, orderOf, scriptedModel } from "../harness/ai-service"
 import { quietLog } from "../harness/quiet"
 import { sizes } from "../harness/sizes"
 
 quietLog()
-let script: ModelScript = {}
-const model = await openaiGateway(() => script)
-const before = loadSettings()
+const model = await scriptedModel()
+model.configure({ ...model.settings, "ai.calls_per_hour": sizes.model_answers })
 const { first_byte_ms } = patience
 patience.first_byte_ms = 100
-useSettings({
-  ...before,
-  values: { ...before.values, ...model.settings, "ai.calls_per_hour": sizes.model_answers },
-})
 const service = await aiService({ whole_ms: 2000, ping_ms: 20 })
 afterAll(async () => {
   patience.first_byte_ms = first_byte_ms
-  useSettings(before)
   await service[Symbol.asyncDispose]()
-  await model[Symbol.asyncDispose]()
 })
 
 /** The same numbers in every run (Lehmer, modulus 2^31 - 1). */
@@ -46,13 +37,6 @@ const TEXTS = [
   () => "x".repeat(10_000_000),
 ]
 
-function inPieces(text: string): string[] {
-  const pieces: string[] = []
-  const longest = 1 + below(Math.ceil(text.length / (1 + below(20))) || 1)
-  for (let at = 0; at < text.length; at += longest) pieces.push(text.slice(at, at + longest))
-  return pieces
-}
-
 const ENDS = [undefined, undefined, undefined, "cut", "silence", "endless"] as const
 
 function madeUp(nth: number): ModelScript {
@@ -61,7 +45,9 @@ function madeUp(nth: number): ModelScript {
   // A model that is silent for long costs the test its time.
   const after = end === "silence" && nth % 10 !== 0 ? "cut" : end
   if (below(12) === 0) return { status: [429, 500, 529, 403, 302][below(5)] as number }
-  return { pieces: inPieces(text), ...(after && { after }), ...(below(3) === 0 && { usage: null }) }
+  const longest = 1 + below(Math.ceil(text.length / (1 + below(20))) || 1)
+  const pieces = text.match(new RegExp(`.{1,${longest}}`, "gs")) ?? []
+  return { pieces, ...(after && { after }), ...(below(3) === 0 && { usage: null }) }
 }
 
 const ORDER = /^(token )?(variables_validated complete|complete|parse_failed|error) done$/
@@ -70,9 +56,8 @@ test("whatever a model says, a stream has its order and one end, and nothing sta
   const project = await service.project()
   let settled = 0
   for (let nth = 0; nth < sizes.model_answers; nth++) {
-    script = madeUp(nth)
-    const as_stream = nth % 4 !== 3
-    const answer = await service.open(project, {}, as_stream ? "text/event-stream" : "*/*")
+    model.script = madeUp(nth)
+    const answer = await service.open(project, {}, nth % 4 === 3 ? "*/*" : "text/event-stream")
     const text = await answer.text()
     const type = answer.headers.get("content-type") ?? ""
     if (type.startsWith("text/event-stream"))

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import Ajv from "ajv"
-import type { Prompt } from "../../src/ai/ai-task"
+import type { ModelUsage, Prompt } from "../../src/ai/ai-task"
 import type { Gateway } from "../../src/ai/gateway"
 import type { Settings } from "../../src/core/config"
 
@@ -10,7 +10,7 @@ export interface ModelScript {
   /** Its text, as it comes. */
   pieces?: string[]
   /** Null: the gateway does not say. Default: four letters a token. */
-  usage?: { input_tokens: number; output_tokens: number } | null
+  usage?: ModelUsage | null
   /** In the gateway's own words. */
   end?: string
   /** After each piece. */
@@ -39,15 +39,15 @@ export interface ModelGatewayCall {
 export interface ModelDialect {
   kind: "openai" | "anthropic"
   base_path: string
-  /** The JSON Schema of a call that it does not refuse. */
-  call: object
+  path: string
+  /** Beside those of every kind. */
+  headers?: Record<string, string>
+  /** The JSON Schema of a body that it does not refuse. */
+  body: object
   promptOf(body: Record<string, unknown>): string
-  begin(usage: { input_tokens: number } | null): string
+  begin(usage: ModelUsage | null): string
   piece(text: string): string
-  end(
-    reason: string | undefined,
-    usage: { input_tokens: number; output_tokens: number } | null,
-  ): string
+  end(reason: string | undefined, usage: ModelUsage | null): string
   refusal(status: number, message: string): object
 }
 
@@ -66,8 +66,6 @@ export const gatewayAt = (kind: Gateway["kind"], base_url: string): Gateway => (
   ...{ model: "model-fast", tier: "fast" },
 })
 
-const ajv = new Ajv({ strict: false })
-
 /** For schemas: an object with these members and no others. */
 export const shape = (properties: Record<string, object>, optional: string[] = []) => ({
   type: "object",
@@ -79,31 +77,24 @@ export const text = { type: "string", minLength: 1 }
 export const count = { type: "integer", minimum: 1 }
 export const just = (value: unknown) => ({ const: value })
 
-/** The schema of a request with these headers, among others. */
-export const requestShape = (path: string, headers: Record<string, string>, body: object) => ({
-  type: "object",
-  properties: {
-    method: just("POST"),
-    path: just(path),
-    headers: {
-      type: "object",
-      properties: Object.fromEntries(Object.entries(headers).map(([n, value]) => [n, just(value)])),
-      required: Object.keys(headers),
-    },
-    body,
-  },
-})
+/** The schema of a call, whose headers are these among others. */
+function callShape({ base_path, path, headers, body }: ModelDialect) {
+  const own = { "content-type": "application/json", authorization: `Bearer ${GATEWAY_KEY}` }
+  const all = Object.entries({ ...own, ...headers }).map(([name, value]) => [name, just(value)])
+  const some = { ...shape(Object.fromEntries(all)), additionalProperties: true }
+  const properties = { method: just("POST"), path: just(base_path + path), headers: some, body }
+  return { type: "object", properties }
+}
+
+/** What a gateway says to each call. */
+export type ModelSays = (call: ModelGatewayCall, nth: number) => ModelScript
 
 /**
  * A gateway on loopback that verifies what it is asked, and says what the script of the call says. It keeps
  * the calls, and what it was wrong with them, and counts the tokens of the answers that it gave to their end.
  */
-export async function modelGateway(
-  dialect: ModelDialect,
-  script: (call: ModelGatewayCall, nth: number) => ModelScript | Promise<ModelScript>,
-  port = 0,
-) {
-  const fits = ajv.compile(dialect.call)
+export async function modelGateway(dialect: ModelDialect, script: ModelSays, port = 0) {
+  const fits = new Ajv({ strict: false }).compile(callShape(dialect))
   const calls: ModelGatewayCall[] = []
   const problems: string[] = []
   const counted = { input_tokens: 0, output_tokens: 0 }
@@ -112,11 +103,16 @@ export async function modelGateway(
   async function answer(request: IncomingMessage, response: ServerResponse) {
     open.add(response)
     response.on("close", () => open.delete(response))
-    const call = await callOf(request, dialect)
+    let text = ""
+    for await (const piece of request) text += piece
+    const body = JSON.parse(text) as Record<string, unknown>
+    const { method = "", url: path = "" } = request
+    const headers = request.headers as Record<string, string>
+    const call = { method, path, headers, body, prompt: dialect.promptOf(body) }
     const nth = calls.push(call)
-    const wrong = fits(call) ? undefined : ajv.errorsText(fits.errors)
+    const wrong = fits(call) ? undefined : JSON.stringify(fits.errors)
     if (wrong) problems.push(wrong)
-    const said: ModelScript = wrong ? { status: 400, raw: wrong } : await script(call, nth)
+    const said: ModelScript = wrong ? { status: 400, raw: wrong } : script(call, nth)
     const { pieces = [], status = 200, raw } = said
     const type = status === 200 ? "text/event-stream" : "application/json"
     response.writeHead(status, { "content-type": type, ...said.headers })
@@ -165,15 +161,6 @@ export async function modelGateway(
       await new Promise((resolve) => server.close(resolve))
     },
   }
-}
-
-async function callOf(request: IncomingMessage, dialect: ModelDialect): Promise<ModelGatewayCall> {
-  let text = ""
-  for await (const piece of request) text += piece
-  const body = JSON.parse(text) as Record<string, unknown>
-  const { method = "", url: path = "" } = request
-  const headers = request.headers as Record<string, string>
-  return { method, path, headers, body, prompt: dialect.promptOf(body) }
 }
 
 function usageOf(prompt: string, pieces: string[]) {
