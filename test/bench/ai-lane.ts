@@ -1,8 +1,7 @@
 /**
- * The gateway of a bench and the clients of its streams, in a process of their own. It prints the gateway's URL,
- * then reads commands: `at URL KEY PROJECT`, `first COUNT` prints how many ms after the gateway's first piece
- * each of so many streams had its first token, `open COUNT` opens streams that stay, and prints `open`, and
- * `close` ends them, and prints `closed`.
+ * The gateway of a bench and the clients of its streams, in a process of their own. It prints one line for each command:
+ * `gateway` its URL, `first COUNT` how many ms after the gateway's first piece each of so many streams had its first
+ * token; `at URL KEY PROJECT` names the server, `open COUNT` opens streams that stay, and `close` ends them.
  */
 import { openaiGateway } from "../fakes/openai-gateway"
 
@@ -17,7 +16,6 @@ const gateway = await openaiGateway(({ prompt }) => {
   written.set(brief, performance.now())
   return { pieces: PIECES, pause_ms: PAUSE_MS }
 })
-console.log(gateway.url)
 
 let [url = "", key = "", project_id = ""] = [] as string[]
 let briefs = 0
@@ -42,38 +40,34 @@ async function begun(signal: AbortSignal) {
 }
 
 /** A stream takes the place of each that ends. */
-async function keepOpen(told: () => void) {
-  while (!stop.signal.aborted) {
-    const { reader } = await begun(stop.signal)
-    told()
-    while (!(await reader?.read())?.done);
-  }
+async function keepOpen({ reader }: Awaited<ReturnType<typeof begun>>, signal: AbortSignal) {
+  while (!(await reader?.read())?.done);
+  await keepOpen(await begun(signal), signal)
 }
 
 for await (const line of console) {
   const [command, first = "", ...rest] = line.split(" ")
+  let told: unknown = command
+  if (command === "gateway") told = gateway.url
   if (command === "at") [url = "", key = "", project_id = ""] = [first, ...rest]
   if (command === "first") {
     const delays: number[] = []
-    for (let at = 0; at < Number(first); at++) {
+    while (delays.length < Number(first)) {
       const one = new AbortController()
       delays.push((await begun(one.signal)).took)
       one.abort()
     }
-    console.log(JSON.stringify(delays))
+    told = JSON.stringify(delays)
   }
   if (command === "open") {
     stop = new AbortController()
-    const ready = Array.from({ length: Number(first) }, () => Promise.withResolvers<void>())
-    running = ready.map(({ resolve, reject }) =>
-      keepOpen(resolve).catch((error) => stop.signal.aborted || reject(error)),
-    )
-    await Promise.all(ready.map(({ promise }) => promise))
-    console.log("open")
+    const { signal } = stop
+    const streams = Array.from({ length: Number(first) }, () => begun(signal))
+    running = (await Promise.all(streams)).map((stream) => keepOpen(stream, signal))
   }
   if (command === "close") {
     stop.abort()
-    await Promise.all(running)
-    console.log("closed")
+    await Promise.allSettled(running)
   }
+  console.log(told)
 }

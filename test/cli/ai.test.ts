@@ -7,50 +7,35 @@ import { belfry } from "./lines"
 const PROJECT = "0199a1c2-0000-7000-8000-00000000000a"
 
 const metadata = {
-  ...{
-    action: "draft_template",
-    source: "model",
-    degraded: false,
-    model: "small",
-    tier: "standard",
-  },
-  ...{ prompt_version: "1", input_tokens: 812, output_tokens: 240, cost_usd: 0.0031 },
-  ...{ latency_ms: 900, quota: { used: 3, limit: 25, resets_at: "2026-12-01T00:00:00.000Z" } },
+  ...{ source: "model", model: "small", input_tokens: 812, output_tokens: 240, cost_usd: 0.0031 },
+  quota: { used: 3, limit: 25 },
 }
-
-const template = {
-  ...{ name: "shipped", channel: "email", subject: "On its way, {{first_name}}" },
-  ...{ html: "<p>Hi {{first_name}}</p>", text: null, title: null, body: null, variables: [] },
-}
-
-const variables = {
-  detected: ["first_name"],
-  corrected: [{ from: "fistname", to: "first_name" }],
-  unknown: ["parcel"],
-}
+const texts = { subject: "On its way, {{first_name}}", html: "<p>Hi {{first_name}}</p>" }
+const template = { name: "a", channel: "email", ...texts, text: null, variables: [] }
+const corrected = [{ from: "fistname", to: "first_name" }]
+const variables = { detected: ["first_name"], corrected, unknown: ["parcel"] }
 
 type Frame = readonly [event: string, data: object]
-
+const DONE: Frame = ["done", {}]
 const DRAFT: Frame[] = [
   ["token", { text: '{"template": ' }],
   ["token", { text: "…\u001b[2J}" }],
   ["variables_validated", variables],
   ["complete", { template, metadata }],
-  ["done", {}],
+  DONE,
 ]
 
-const streamText = (frames: readonly Frame[]) =>
-  frames
-    .map(([event, data]) => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n: ping\n\n`)
-    .join("")
+const frameText = ([event, data]: Frame) =>
+  `event: ${event}\ndata: ${JSON.stringify(data)}\n\n: ping\n\n`
 
 /** A server whose model answers a draft with these events. */
-function authoringApi(frames: readonly Frame[] = DRAFT) {
+function authoringApi(frames = DRAFT) {
   const headers = { "content-type": "text/event-stream" }
+  const stream = { body: frames.map(frameText).join(""), headers }
   return new FakeApi()
     .data("GET /v1/ai/entitlement", { project_id: PROJECT })
-    .answer("POST /v1/ai/templates/draft", { body: streamText(frames), headers })
-    .answer("POST /v1/ai/broadcasts/analyze", { body: streamText(frames), headers })
+    .answer("POST /v1/ai/templates/draft", stream)
+    .answer("POST /v1/ai/broadcasts/analyze", stream)
     .data("POST /v1/templates", { id: ID, name: "shipped", version: 1, published_version: null })
 }
 
@@ -58,7 +43,7 @@ const as = (api: FakeApi) => ["--url", api.url, "--api-key", KEY]
 const BRIEF = ["ai", "draft", "It has shipped"]
 
 test("events come out the same in whatever pieces their bytes arrive", async () => {
-  const bytes = new TextEncoder().encode(streamText(DRAFT))
+  const bytes = new TextEncoder().encode(DRAFT.map(frameText).join(""))
   for (const size of [1, 2, 7, 64, bytes.length]) {
     async function* pieces() {
       for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
@@ -71,16 +56,12 @@ test("events come out the same in whatever pieces their bytes arrive", async () 
 test("a pipe gets one event a line, and --json the result alone", async () => {
   using api = authoringApi()
   const piped = await belfry([...BRIEF, "--variable", "first_name", ...as(api)])
-  const lines = piped.out
-    .trimEnd()
-    .split("\n")
-    .map((line) => JSON.parse(line))
-  expect(lines.map(({ event }) => event)).toEqual(DRAFT.map(([event]) => event))
+  const lines = piped.out.trimEnd().split("\n")
+  expect(lines.map((line) => JSON.parse(line).event)).toEqual(DRAFT.map(([event]) => event))
   expect(api.seen.map(({ path }) => path)).toEqual(["/v1/ai/entitlement", "/v1/ai/templates/draft"])
-  const [, asked] = api.seen
-  expect(asked?.headers.accept).toContain("text/event-stream")
+  expect(api.seen[1]?.headers.accept).toContain("text/event-stream")
   const wanted = { brief: "It has shipped", channel: "email", variables: ["first_name"] }
-  expect(asked?.body).toEqual({ ...wanted, project_id: PROJECT })
+  expect(api.seen[1]?.body).toEqual({ ...wanted, project_id: PROJECT })
 
   const whole = await belfry([...BRIEF, "--json", ...as(api)])
   expect(JSON.parse(whole.out)).toEqual({ template, metadata, variables })
@@ -90,14 +71,11 @@ test("a terminal shows the text as it comes, then what it became, and --save sto
   using api = authoringApi()
   const { exit, out } = await onTerminal([...BRIEF, "--save", "shipped", ...as(api)])
   expect(exit).toBe(0)
-  expect(out).toContain('{"template": ')
   expect(out).not.toContain("\u001b[2J")
-  for (const shown of ["fistname → first_name", "parcel", "3 of 25 this month", "$0.0031"])
+  const told = ["fistname → first_name", "parcel", "3 of 25 this month", "$0.0031"]
+  for (const shown of ['{"template": ', ...told, "stored version 1 of shipped as a draft"])
     expect(out).toContain(shown)
-  expect(out).toContain("stored version 1 of shipped as a draft")
-  const { subject, html } = template
-  const channels = { email: { subject, html } }
-  const stored = { name: "shipped", draft: true, channels, variables: [] }
+  const stored = { name: "shipped", draft: true, channels: { email: texts }, variables: [] }
   expect(api.seen.at(-1)?.body).toEqual(stored)
 })
 
@@ -118,41 +96,30 @@ test("five subjects come as a table, or whole in a pipe", async () => {
   expect(out).toMatch(/1 +On its way +40 ?% +It is plain\./)
 })
 
-test.each([
-  [["error", { code: "timeout", message: "It took too long.", details: {} }], 75, "timeout"],
-  [["error", { code: "provider_error", message: "No.", details: {} }], 1, "provider_error"],
-  [["parse_failed", { raw_excerpt: "Sure!", retryable: true }], 1, "Sure!"],
-] as const)(
-  "what ends a stream in place of a result ends the command: %p",
-  async (frame, code, told) => {
-    using api = authoringApi([frame, ["done", {}]])
-    const { exit, err } = await belfry([...BRIEF, "--save", "shipped", ...as(api)])
-    expect(exit).toBe(code)
-    expect(err).toContain(told)
-    expect(api.seen.some(({ path }) => path === "/v1/templates")).toBe(false)
-  },
-)
+const failed = (code: string): Frame => ["error", { code, message: "No.", details: {} }]
 
-test("a stream that breaks off is no result", async () => {
-  using api = authoringApi(DRAFT.slice(0, 4))
-  const { exit, err } = await belfry([...BRIEF, "--json", ...as(api)])
-  expect({ exit, code: JSON.parse(err).error.code }).toEqual({ exit: 69, code: "broken_stream" })
+test.each<[told: string, code: number, Frame[]]>([
+  ["timeout", 75, [failed("timeout"), DONE]],
+  ["provider_error", 1, [failed("provider_error"), DONE]],
+  ["Sure!", 1, [["parse_failed", { raw_excerpt: "Sure!", retryable: true }], DONE]],
+  ['"code":"broken_stream"', 69, DRAFT.slice(0, 4)],
+])("what ends a stream in place of a result ends the command: %s", async (told, code, frames) => {
+  using api = authoringApi(frames)
+  const { exit, err } = await belfry([...BRIEF, "--save", "shipped", ...as(api)])
+  expect([exit, err]).toEqual([code, expect.stringContaining(told)])
+  expect(api.seen.some(({ path }) => path === "/v1/templates")).toBe(false)
 })
 
+const risk = { severity: "high", title: "Domain", detail: "It is not verified.", fix: "Verify it." }
 const advisory = {
   ...{ summary: "The subject shouts.", recommended_action: "revise_before_send" },
-  deliverability_risks: [
-    { severity: "high", title: "Domain", detail: "It is not verified.", fix: "Verify it." },
-  ],
   ...{ frequency_conflicts: [], audience_warnings: [], send_time_suggestions: [] },
+  deliverability_risks: [risk],
   content_notes: [{ severity: "low", title: "Shouting", detail: "It has no lower case." }],
 }
 
 test("advice is shown, also where a refusal carries it", async () => {
-  using api = authoringApi([
-    ["complete", { advisory, metadata }],
-    ["done", {}],
-  ])
+  using api = authoringApi([["complete", { advisory, metadata }], DONE])
   const given = ["--subject", "SALE", "--body", "now", "--audience", "120"]
   const words = ["ai", "analyze", ...given, ...as(api), "-o", "table"]
   const { out } = await belfry(words)
@@ -162,11 +129,8 @@ test("advice is shown, also where a refusal carries it", async () => {
   const sent = { project_id: PROJECT, draft: { ...draft, audience_size_estimate: 120 } }
   expect(api.seen.at(-1)?.body).toEqual(sent)
 
-  api.error("POST /v1/ai/broadcasts/analyze", 402, "ai_quota_exceeded", {
-    used: 4,
-    advisory,
-    metadata,
-  })
+  const details = { used: 4, advisory, metadata }
+  api.error("POST /v1/ai/broadcasts/analyze", 402, "ai_quota_exceeded", details)
   const refused = await belfry(words)
   expect(refused).toMatchObject({ exit: 6, out: expect.stringContaining("→ Verify it.") })
   expect(refused.err).not.toContain("Verify it.")

@@ -16,22 +16,16 @@ async function json<Answer>(server: Belfry, ...words: string[]): Promise<Answer>
 
 test("without a gateway a draft gets advice: its subject shouts, and its domain is not verified", async () => {
   await using server = await startBelfry({ env: lean })
-  expect(await server.cli("settings", "set", "default_from=news@acme.test")).toMatchObject({
-    code: 0,
-  })
+  await json(server, "settings", "set", "default_from=news@acme.test")
   expect(await json(server, "ai", "entitlement")).toMatchObject({ gateway_configured: false })
   const words = ["--subject", "BIG SALE ONLY TODAY", "--body", "<p>Everything must go.</p>"]
-  const { advisory, metadata } = await json<Components["AiAnalysis"]>(
-    ...([server, "ai", "analyze", ...words, "--json"] as const),
-  )
+  const told = await json<Components["AiAnalysis"]>(server, "ai", "analyze", ...words, "--json")
+  const { advisory, metadata } = told
   expect(metadata).toMatchObject({ source: "rules", degraded: true, model: null, cost_usd: 0 })
   expect(advisory.recommended_action).toBe("revise_before_send")
-  const titles = [...advisory.deliverability_risks, ...advisory.content_notes].map(
-    ({ title }) => title,
-  )
-  expect(titles).toEqual(
-    expect.arrayContaining(["The From domain is not verified", "The subject shouts"]),
-  )
+  const titled = (title: string) => expect.objectContaining({ title })
+  expect(advisory.deliverability_risks).toContainEqual(titled("The From domain is not verified"))
+  expect(advisory.content_notes).toContainEqual(titled("The subject shouts"))
   const refused = await server.cli("ai", "draft", "It has shipped")
   expect([refused.code, JSON.parse(refused.stderr).error.code]).toEqual([75, "service_unavailable"])
 })
@@ -49,8 +43,8 @@ test.each([
     await using model = await open(goodModel)
     const settings = { ...model.settings, "ai.gateway.price_per_mtok.standard": PRICE }
     await using server = await startBelfry({ env: { ...lean, ...environmentOf(settings) } })
-    const plan = ["admin", "plan", "set", "local", "starter", "--data-dir", server.data_dir]
-    expect(await server.cli(...plan)).toMatchObject({ code: 0 })
+    const folder = ["--data-dir", server.data_dir]
+    await json(server, "admin", "plan", "set", "local", "starter", ...folder)
     const greeting = ["--name", "greeting", "--subject", "Hi {{first_name}}"]
     await json(server, "templates", "create", ...greeting)
 
@@ -59,29 +53,27 @@ test.each([
     const shown = await onTerminal([...draft, "--save", "shipped"], { env })
     expect([shown.exit, shown.out]).toEqual([0, expect.stringContaining('{"template"')])
     expect(shown.out).toContain("firstname → first_name")
-    const stored = await json<Components["Template"]>(server, "templates", "get", "shipped")
-    expect(stored).toMatchObject({ status: "draft", published_version: null })
-    expect(stored.subject).toBe("{{first_name}}, your order has shipped")
+    expect(await json(server, "templates", "get", "shipped")).toMatchObject({
+      ...{ status: "draft", published_version: null },
+      subject: "{{first_name}}, your order has shipped",
+    })
 
     const { project_id } = await json<{ project_id: string }>(server, "ai", "entitlement")
     const body = JSON.stringify({ channel: "email", project_id, brief: "It has shipped" })
     const ask = () => server.request("/v1/ai/templates/draft", { method: "POST", body })
     for (let nth = 1; nth < STARTER_DRAFTS; nth++) expect((await ask()).status).toBe(200)
     const { code, stderr } = await server.cli(...draft)
-    const { error } = JSON.parse(stderr)
-    expect([code, error.code]).toEqual([6, "ai_quota_exceeded"])
-    expect(error.details).toMatchObject({ used: STARTER_DRAFTS, limit: STARTER_DRAFTS })
+    const details = { used: STARTER_DRAFTS, limit: STARTER_DRAFTS }
+    const error = { code: "ai_quota_exceeded", details }
+    expect({ code, ...JSON.parse(stderr) }).toMatchObject({ code: 6, error })
     expect((await ask()).status).toBe(402)
 
-    expect({ problems: model.problems, calls: model.calls.length }).toEqual({
-      ...{ problems: [], calls: STARTER_DRAFTS },
-    })
+    expect([model.problems, model.calls.length]).toEqual([[], STARTER_DRAFTS])
     const usage = await json<Components["AiUsage"]>(server, "ai", "usage")
     const { input_tokens, output_tokens } = model.counted
     const micro = input_tokens * PRICE.input + output_tokens * PRICE.output
     expect(usage.spend_usd).toBeCloseTo(micro / 1_000_000, 9)
-    expect(usage.by_action).toContainEqual(
-      expect.objectContaining({ action: "draft_template", count: STARTER_DRAFTS }),
-    )
+    const drafts = { action: "draft_template", count: STARTER_DRAFTS }
+    expect(usage.by_action).toContainEqual(expect.objectContaining(drafts))
   },
 )

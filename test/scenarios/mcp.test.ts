@@ -37,32 +37,24 @@ const variables = (BELFRY_API_KEY: string) => ({
 async function connected(args: string[], api_key: string, more: Record<string, string> = {}) {
   const client = new Client({ name: "test", version: "1" })
   const env = { ...variables(api_key), ...more }
-  const options = { command: binary, args, env, stderr: "ignore" as const }
-  await client.connect(new StdioClientTransport(options))
-  return { client, [Symbol.asyncDispose]: () => client.close() }
+  await client.connect(new StdioClientTransport({ command: binary, args, env, stderr: "ignore" }))
+  return Object.assign(client, { [Symbol.asyncDispose]: () => client.close() })
 }
 
 const allTools = async (client: Client) => (await client.listTools()).tools
 
-interface Answered {
-  isError: boolean
-  text: string
-  /** What the API said. */
-  body: { data: Record<string, unknown>; error: { code: string; details: object } }
-}
-
-async function called(client: Client, name: string, given: object): Promise<Answered> {
+/** What the API said: `data`, or an error and its code. */
+async function called(client: Client, name: string, given: object) {
   const result = await client.callTool({ name, arguments: given as Record<string, unknown> })
   const [{ text }] = result.content as [{ text: string }]
-  const body = text.startsWith("{") ? JSON.parse(text) : {}
-  return { isError: result.isError === true, text, body }
+  const { data, error } = text.startsWith("{") ? JSON.parse(text) : {}
+  return { isError: result.isError === true, text, data, code: error?.code }
 }
 
-/** Writes lines to the command, and reads what it answers until it ends. */
+/** Writes lines to the command, the last one without an end, and reads what it answers until it ends. */
 async function spoken(lines: string[], args: string[] = [], api_key = server.api_key) {
-  const input = lines.map((line) => `${line}\n`).join("")
-  const env = variables(api_key)
-  const ended = await runBinary(["mcp", ...args], { home: server.home, env, input })
+  const given = { home: server.home, env: variables(api_key), input: lines.join("\n") }
+  const ended = await runBinary(["mcp", ...args], given)
   const answers = ended.stdout.split("\n").filter(Boolean)
   return { ...ended, answers: answers.map((line) => JSON.parse(line)) }
 }
@@ -75,12 +67,11 @@ test("the configuration of the guide lets a client list the tools and read a mes
   const { command, args, env } = JSON.parse(block?.code ?? "").mcpServers.belfry
   expect(command).toBe("belfry")
   expect(Object.keys(variables(""))).toContainValues(Object.keys(env))
-  await using opened = await connected(args, await keyWith("email:read"))
-  const { client } = opened
+  await using client = await connected(args, await keyWith("email:read"))
   expect(client.getServerVersion()).toMatchObject({ name: "belfry" })
   expect((await allTools(client)).map(({ name }) => name)).toContain("getEmailsByEmailId")
-  const { body, isError } = await called(client, "getEmailsByEmailId", { email_id })
-  expect([isError, body.data.id, body.data.subject]).toEqual([false, email_id, "Lunch"])
+  const message = { isError: false, data: { id: email_id, subject: "Lunch" } }
+  expect(await called(client, "getEmailsByEmailId", { email_id })).toMatchObject(message)
   expect(await client.ping()).toEqual({})
 })
 
@@ -89,8 +80,8 @@ test("every tool has a schema of its arguments, and without --write it only read
   await using reading = await connected(["mcp"], server.api_key)
   await using writing = await connected(["mcp", "--write"], server.api_key)
   await using trying = await connected(["mcp", "--write", "--dry-run"], server.api_key)
-  const [reads, all] = [await allTools(reading.client), await allTools(writing.client)]
-  expect(await allTools(trying.client)).toEqual(reads)
+  const [reads, all] = [await allTools(reading), await allTools(writing)]
+  expect(await allTools(trying)).toEqual(reads)
   expect(reads.length).toBeGreaterThan(80)
   expect(reads).toEqual(all.filter(({ name }) => name.startsWith("get")))
   expect(new Set(all.map(({ name }) => name)).size).toBe(all.length)
@@ -99,82 +90,63 @@ test("every tool has a schema of its arguments, and without --write it only read
     expect([name, ajv.validateSchema(inputSchema)]).toEqual([name, true])
     expect(annotations?.readOnlyHint).toBe(name.startsWith("get"))
   }
-  const { properties = {}, required } =
-    all.find(({ name }) => name === "postEmails")?.inputSchema ?? {}
-  expect(Object.keys(properties)).toEqual(["body", "idempotency_key"])
-  expect(required).toEqual(["body"])
-  await expect(called(reading.client, "postEmails", { body: {} })).rejects.toThrow("-32602")
+  const sends = all.find(({ name }) => name === "postEmails")?.inputSchema
+  expect(Object.keys(sends?.properties ?? {})).toEqual(["body", "idempotency_key"])
+  expect(sends?.required).toEqual(["body"])
+  await expect(called(reading, "postEmails", { body: {} })).rejects.toThrow("-32602")
 })
 
 test("the scopes of the key decide the list, whether it may read the list of keys or not", async () => {
   const read = ["getScheduled", "getEmails", "getEmailsByEmailId"]
+  const others = /^(postEmails$|getTemplates|deleteApiKeys)/
   for (const more of [[], ["api_keys:read"]]) {
-    await using opened = await connected(["mcp", "--write"], await keyWith("email:read", ...more))
-    const names = (await allTools(opened.client)).map(({ name }) => name)
+    await using client = await connected(["mcp", "--write"], await keyWith("email:read", ...more))
+    const names = (await allTools(client)).map(({ name }) => name)
     expect(names).toEqual(expect.arrayContaining(read))
     expect(names.includes("getApiKeys")).toBe(more.length > 0)
-    expect(names.filter((name) => /^(postEmails$|getTemplates|deleteApiKeys)/.test(name))).toEqual(
-      [],
-    )
+    expect(names.filter((name) => others.test(name))).toEqual([])
   }
 })
 
-test("a tool that sends does so once for an idempotency key, and refusals are answers", async () => {
-  await using opened = await connected(["mcp", "--write"], server.api_key)
-  const { client } = opened
-  const body = { to: "ann@mailbox.test", from: "me@mailbox.test", subject: "Hi", text: "Hi" }
-  const given = { body, idempotency_key: "once" }
-  const [first, again] = [
-    await called(client, "postEmails", given),
-    await called(client, "postEmails", given),
-  ]
+const MAIL = { to: "ann@mailbox.test", from: "me@mailbox.test", subject: "Hi", text: "Hi" }
+
+test("a tool that sends does so once for an idempotency key, and lists take null for nothing", async () => {
+  await using client = await connected(["mcp", "--write"], server.api_key)
+  const given = { body: MAIL, idempotency_key: "once" }
+  const first = await called(client, "postEmails", given)
   expect(first.isError).toBe(false)
-  expect(again.body.data).toEqual(first.body.data)
-
-  const refused = await called(client, "postEmails", { body: { ...body, to: "ann" } })
-  expect([refused.isError, refused.body.error.code]).toEqual([true, "invalid_email"])
-  const unsent = await called(client, "postEmails", { body, idempotency_key: "a\nb" })
-  expect([unsent.isError, unsent.body.error.code]).toEqual([true, "usage"])
+  expect((await called(client, "postEmails", given)).data).toEqual(first.data)
   const listed = await called(client, "getEmails", { per_page: 1, status: null })
-  expect([listed.isError, Object.keys(listed.body.data)]).toEqual([false, ["0"]])
-  const absent = await called(client, "getEmailsByEmailId", { email_id: "0" })
-  expect([absent.isError, absent.body.error.code]).toEqual([true, "not_found"])
-  for (const [wrong, told] of [
-    [{}, "needs email_id"],
-    [{ email_id: null }, "needs email_id"],
-    [[], "no object"],
-    [{ email_id: ".." }, "step of its path"],
-    [{ email_id, token: "t" }, "There is no argument token"],
-    [{ email_id, constructor: "t" }, "There is no argument constructor"],
-  ] as const) {
-    const { isError, text } = await called(client, "getEmailsByEmailId", wrong)
-    expect([isError, text]).toEqual([true, expect.stringContaining(told)])
-  }
+  expect([listed.isError, listed.data.length]).toEqual([false, 1])
 })
 
-test("an answer that a model could not read is refused: too long, or no text", async () => {
+test("refusals are answers, and so is that a model could not read one: too long, or no text", async () => {
+  await using client = await connected(["mcp", "--write"], server.api_key)
   const png = Buffer.from("89504e470d0a1a0a", "hex").toString("base64")
-  const sent = await server.request("/v1/emails", {
-    method: "POST",
-    body: JSON.stringify({
-      ...{ to: "ann@mailbox.test", from: "me@mailbox.test", subject: "Long" },
-      ...{ text: "word ".repeat(60_000), attachments: [{ filename: "a.png", content: png }] },
-    }),
-  })
-  const { id: long_id } = ((await sent.json()) as Answered["body"]).data
-  const { data } = JSON.parse(await (await server.request(`/v1/emails/${long_id}`)).text())
-  const { id: attachment_id } = data.attachments[0]
-  await using opened = await connected(["mcp"], server.api_key)
-  for (const [name, told, given] of [
-    ["getEmailsByEmailId", "262144 bytes", {}],
-    ["getEmailsByEmailIdAttachmentsByAttachmentId", "no text", { attachment_id }],
+  const attachments = [{ filename: "a.png", content: png }]
+  const body = { ...MAIL, text: "word ".repeat(60_000), attachments }
+  const long = { email_id: (await called(client, "postEmails", { body })).data.id }
+  const shown = JSON.parse(await (await server.request(`/v1/emails/${long.email_id}`)).text())
+  const attachment_id = shown.data.attachments[0]?.id
+  for (const [name, given, code, told] of [
+    ["postEmails", { body: { ...MAIL, to: "ann" } }, "invalid_email", ""],
+    ["postEmails", { body: MAIL, idempotency_key: "a\nb" }, "usage", ""],
+    ["getEmailsByEmailId", { email_id: "0" }, "not_found", ""],
+    ["getEmailsByEmailId", {}, undefined, "needs email_id"],
+    ["getEmailsByEmailId", { email_id: null }, undefined, "needs email_id"],
+    ["getEmailsByEmailId", [], "usage", "no object"],
+    ["getEmailsByEmailId", { email_id: ".." }, "usage", "step of its path"],
+    ["getEmailsByEmailId", { email_id, token: "t" }, "usage", "no argument token"],
+    ["getEmailsByEmailId", { email_id, constructor: "t" }, "usage", "no argument constructor"],
+    ["getEmailsByEmailId", long, "usage", "262144 bytes"],
+    ["getEmailsByEmailIdAttachmentsByAttachmentId", { ...long, attachment_id }, "usage", "no text"],
   ] as const) {
-    const { isError, text } = await called(opened.client, name, { email_id: long_id, ...given })
-    expect([isError, text]).toEqual([true, expect.stringContaining(told)])
+    const refused = { isError: true, code, text: expect.stringContaining(told) }
+    expect(await called(client, name, given)).toMatchObject(refused)
   }
 })
 
-test("messages of each revision are answered, and wrong ones refused, without an end of the process", async () => {
+test("messages of each revision are answered, also the last without an end of its line, and wrong ones refused, without an end of the process", async () => {
   for (const asked of [...SUPPORTED_PROTOCOL_VERSIONS, "1999-01-01"]) {
     const { answers } = await spoken([request("initialize", { protocolVersion: asked })])
     const known = asked > "2024-11-04"
@@ -197,22 +169,16 @@ test("messages of each revision are answered, and wrong ones refused, without an
   ])
 })
 
-test("a last message without an end of its line is answered, too", async () => {
-  const env = variables(server.api_key)
-  const ended = await runBinary(["mcp"], { home: server.home, env, input: request("ping") })
-  expect(JSON.parse(ended.stdout).result).toEqual({})
-})
-
 test("a key that is revoked, and a server that is gone, are answers of the tool", async () => {
   await using short_lived = await startBelfry({ env: lean })
   const made = await short_lived.cli("keys", "create", "--name", "m", "--scope", "email:read")
   const { id, key } = JSON.parse(made.stdout)
   const there = { BELFRY_URL: short_lived.url }
-  await using opened = await connected(["mcp"], key, there)
+  await using client = await connected(["mcp"], key, there)
   await short_lived.cli("keys", "revoke", id, "--yes")
-  expect((await called(opened.client, "getEmails", {})).body.error.code).toBe("unauthorized")
+  expect((await called(client, "getEmails", {})).code).toBe("unauthorized")
   await short_lived.stop()
-  expect((await called(opened.client, "getEmails", {})).body.error.code).toBe("unreachable")
+  expect((await called(client, "getEmails", {})).code).toBe("unreachable")
 })
 
 test("a sign-in, a wrong key and a message without an end end the command, which never prints its key", async () => {
