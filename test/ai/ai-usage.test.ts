@@ -1,36 +1,27 @@
-import { afterAll, beforeEach, describe, expect, test } from "bun:test"
+import { beforeEach, describe, expect, test } from "bun:test"
 import { AI_ACTIONS, type AiAction } from "../../src/ai/actions"
 import { aiQuotas, aiSpending } from "../../src/ai/tables"
-import { clock, millisFrom } from "../../src/core/time"
+import { millisFrom } from "../../src/core/time"
 import { complaints, refusal } from "../harness/client"
+import { movableClock } from "../harness/clock"
 import { NOBODY } from "../harness/mail"
 import { type Team, team } from "../harness/people"
 import { sharedService } from "../harness/shared-service"
 
 const service = await sharedService()
 const { store } = service
-
-const { read } = clock
-afterAll(() => {
-  clock.read = read
-})
+const clock = movableClock()
 /** Fifteen days of the month have begun. */
-let ahead = 0
-clock.read = () => read() + ahead
-beforeEach(() => {
-  ahead = millisFrom("2026-11-15T12:00:00.000Z") - read()
-})
+beforeEach(() => clock.freeze(millisFrom("2026-11-15T12:00:00.000Z")))
 
 const PERIOD = "2026-11"
 const USAGE = "/v1/ai/usage"
 const ENTITLEMENT = "/v1/ai/entitlement"
 
-const spend = (project_id: string, action: AiAction, count: number, spent_micro: number) =>
-  store.tx((tx) =>
-    tx
-      .insert(aiSpending)
-      .values({ project_id, period: PERIOD, action, count, spent_micro, held_micro: 77 }),
-  )
+function spend(project_id: string, action: AiAction, count: number, spent_micro: number) {
+  const row = { project_id, period: PERIOD, action, count, spent_micro, held_micro: 77 }
+  return store.tx((tx) => tx.insert(aiSpending).values(row))
+}
 
 const each = (numbers: number[]) =>
   Object.fromEntries(AI_ACTIONS.map((action, at) => [action, numbers[at] ?? 0]))
@@ -38,13 +29,10 @@ const each = (numbers: number[]) =>
 describe("entitlement", () => {
   test("tells the quotas of the plan, what is used, and that no gateway is configured", async () => {
     const { account_id, project_id, get } = await service.project({ plan: "starter" })
-    const used = { account_id, action: "draft_template" as const, used: 3 }
-    await store.tx((tx) =>
-      tx.insert(aiQuotas).values([
-        { ...used, period: PERIOD },
-        { ...used, period: "2026-10" },
-      ]),
-    )
+    for (const period of [PERIOD, "2026-10"]) {
+      const row = { account_id, action: "draft_template", used: 3, period } as const
+      await store.tx((tx) => tx.insert(aiQuotas).values(row))
+    }
     const { body } = await get(`${ENTITLEMENT}?project_id=${project_id}`)
     expect(body.data).toEqual({
       project_id,
@@ -72,8 +60,6 @@ describe("entitlement", () => {
     expect((await owner.get(ENTITLEMENT)).status).toBe(422)
     expect((await owner.get(`${ENTITLEMENT}?project_id=${project_id}`)).status).toBe(200)
     expect((await owner.get(`${ENTITLEMENT}?project_id=${NOBODY}`)).status).toBe(404)
-    const narrow = await service.project({ scopes: ["usage:read"] })
-    expect((await narrow.get(ENTITLEMENT)).status).toBe(403)
   })
 })
 
@@ -87,19 +73,16 @@ describe("usage", () => {
     await spend(NOBODY, "suggest_subjects", 9, 9_000_000)
     await project.call("PATCH", "/v1/settings", { body: { ai: { budget_usd: 2 } } })
     const { body } = await project.get(USAGE)
-    const row = (action: string, count: number, limit: number, spend_usd: number) => ({
-      ...{ action, count, limit, spend_usd },
-    })
     expect(body.data).toEqual({
       period: { start: "2026-11-01T00:00:00.000Z", end: "2026-12-01T00:00:00.000Z" },
       ...{ spend_usd: 1.5015, budget_usd: 2, remaining_usd: 0.4985, projected_usd: 3.003 },
       by_action: [
-        row("suggest_subjects", 4, 1000, 0.001),
-        row("draft_template", 0, 150, 0),
-        row("rewrite_template", 1, 300, 0.0005),
-        row("generate_workflow", 0, 25, 0),
-        row("analyze_broadcast", 2, 30, 1.5),
-      ],
+        ["suggest_subjects", 4, 1000, 0.001],
+        ["draft_template", 0, 150, 0],
+        ["rewrite_template", 1, 300, 0.0005],
+        ["generate_workflow", 0, 25, 0],
+        ["analyze_broadcast", 2, 30, 1.5],
+      ].map(([action, count, limit, spend_usd]) => ({ action, count, limit, spend_usd })),
       by_tier: [
         { tier: "fast", count: 5, spend_usd: 0.0015 },
         { tier: "standard", count: 0, spend_usd: 0 },
@@ -108,7 +91,7 @@ describe("usage", () => {
     })
     const past = (await project.get(`${USAGE}?period=2026-10`)).body.data
     expect(past).toMatchObject({ spend_usd: 0, remaining_usd: 2, projected_usd: 0 })
-    ahead += 40 * 86_400_000
+    clock.advance({ seconds: 40 * 86_400 })
     const over = (await project.get(`${USAGE}?period=${PERIOD}`)).body.data
     expect(over).toMatchObject({ spend_usd: 1.5015, projected_usd: 1.5015 })
     expect(complaints(await project.get(`${USAGE}?period=2026`))).toEqual(["period"])
@@ -119,20 +102,16 @@ describe("usage", () => {
     await spend(project_id, "draft_template", 1, 1_000_000)
     const billing = await join("billing_admin")
     for (const person of [owner, billing]) {
-      const { spend_usd, budget_usd, remaining_usd } = (await person.get(USAGE)).body.data
-      expect({ spend_usd, budget_usd, remaining_usd }).toEqual({
-        ...{ spend_usd: 1, budget_usd: null, remaining_usd: null },
-      })
+      const spending = { spend_usd: 1, budget_usd: null, remaining_usd: null }
+      expect((await person.get(USAGE)).body.data).toMatchObject(spending)
     }
     await owner.post("/v1/projects", { name: "Second" })
-    const unnamed = await billing.get(USAGE)
-    expect(unnamed.body.error.details.header).toBe("X-Project-Id")
+    expect((await billing.get(USAGE)).body.error.details.header).toBe("X-Project-Id")
     const ours = { "x-project-id": project_id, "x-account-id": account_id }
     expect((await billing.get(USAGE, ours)).body.data.spend_usd).toBe(1)
     const foreign = await service.project()
     for (const id of [foreign.project_id, NOBODY, "x"]) {
       expect((await billing.get(USAGE, { "x-project-id": id })).status).toBe(404)
     }
-    expect((await (await join("member")).get(USAGE)).status).toBe(403)
   })
 })

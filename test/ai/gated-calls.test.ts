@@ -1,28 +1,22 @@
 import { beforeEach, expect, test } from "bun:test"
 import { scriptedModel } from "../harness/ai-service"
 import { refusal } from "../harness/client"
+import { goodModel } from "../harness/model-answers"
 import { quietLog } from "../harness/quiet"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 
 quietLog()
 const service = await sharedService()
-const TEMPLATE = { name: "a", channel: "email", subject: "Hi", html: "<p>Hi</p>", text: null }
-const ANSWER = {
-  pieces: [JSON.stringify({ template: { ...TEMPLATE, variables: [] } })],
-}
 const model = await scriptedModel()
 const PRICE = { "ai.gateway.price_per_mtok.standard": { input: 2, output: 8 } }
 beforeEach(() => {
-  model.script = ANSWER
+  model.script = goodModel
   model.configure({ ...model.settings, ...PRICE })
 })
 
-const draft = (project: TestProject) => {
-  const { project_id } = project
-  const wanted = { channel: "email", project_id, brief: "A greeting." }
-  return project.post("/v1/ai/templates/draft", wanted)
-}
+const draft = ({ project_id, post }: TestProject) =>
+  post("/v1/ai/templates/draft", { channel: "email", project_id, brief: "A greeting." })
 const used = async (project: TestProject) =>
   (await project.get("/v1/ai/entitlement")).body.data.used.draft_template
 
@@ -31,8 +25,7 @@ test("of 50 calls at once at a quota of 25, exactly 25 reach the gateway", async
   const answers = await Promise.all(Array.from({ length: 50 }, () => draft(project)))
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(25)
   expect(answers.filter((one) => refusal(one)[1] === "ai_quota_exceeded")).toHaveLength(25)
-  expect([model.calls.length, model.problems]).toEqual([25, []])
-
+  expect(model).toMatchObject({ calls: { length: 25 }, problems: [] })
   const { body } = await project.get("/v1/ai/usage")
   const { input_tokens, output_tokens } = model.counted
   expect(body.data.spend_usd).toBeCloseTo((input_tokens * 2 + output_tokens * 8) / 1e6, 9)
@@ -66,7 +59,7 @@ test("each gate refuses before the next one, and what is refused uses no quota",
   expect(throttled.headers.get("retry-after")).toBe("7")
   expect(await used(project)).toBe(0)
 
-  model.script = ANSWER
+  model.script = goodModel
   const cost = (await draft(project)).body.data.metadata.cost_usd
   await settings({ budget_usd: cost })
   await answers(402, "ai_budget_exceeded", { spend_usd: cost, budget_usd: cost })

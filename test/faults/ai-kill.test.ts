@@ -1,23 +1,18 @@
-import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test"
+import { describe, expect, setDefaultTimeout, test } from "bun:test"
 import { join } from "node:path"
 import { freeOverdueCalls } from "../../src/ai/calls"
 import { aiCalls, aiInstanceSpending, aiQuotas, aiSpending } from "../../src/ai/tables"
 import { settings } from "../../src/core/config"
-import { clock } from "../../src/core/time"
 import { openStore } from "../../src/store/open"
 import { openaiGateway } from "../fakes/openai-gateway"
+import { movableClock } from "../harness/clock"
+import { environmentOf, goodModel } from "../harness/model-answers"
 import { freshDatabase, noPostgres } from "../harness/postgres"
 import { initialise, lastingHome, startServe } from "../scenarios/serve"
 
 setDefaultTimeout(300_000)
 
-const { read } = clock
-afterAll(() => {
-  clock.read = read
-})
-
-const TEMPLATE = { name: "a", subject: "Hi", html: "<p>Hi</p>", text: null, variables: [] }
-const ANSWER = JSON.stringify({ template: { ...TEMPLATE, channel: "email" } })
+const clock = movableClock()
 
 type Server = Awaited<ReturnType<typeof startServe>>
 
@@ -26,61 +21,51 @@ const dataOf = async <Data>(server: Server, path: string) =>
 
 async function ask(server: Server, accept: string) {
   const { project_id } = await dataOf<{ project_id: string }>(server, "/v1/ai/entitlement")
-  const wanted = { channel: "email", project_id, brief: "A greeting." }
-  const path = "/v1/ai/templates/draft"
-  return server.request(path, {
-    ...{ method: "POST", headers: { accept }, body: JSON.stringify(wanted) },
-  })
+  const body = JSON.stringify({ channel: "email", project_id, brief: "A greeting." })
+  const asked = { method: "POST", headers: { accept }, body }
+  return server.request("/v1/ai/templates/draft", asked)
 }
 
 /** Everything that is counted, a lease later. */
 async function free(home: string, database_url: string | null) {
-  const path = join(home, "belfry", "belfry.db")
   const data_dir = join(home, "belfry")
-  const store = await openStore({
-    ...{ ...settings(), data_dir, database_url, "storage.sqlite.path": path },
-  })
+  const own = { data_dir, database_url, "storage.sqlite.path": join(data_dir, "belfry.db") }
+  const store = await openStore({ ...settings(), ...own })
+  const money = [aiSpending, aiInstanceSpending]
   const counts = async () => ({
     calls: (await store.read.select().from(aiCalls)).length,
     used: (await store.read.select().from(aiQuotas)).map(({ used }) => used),
-    held: [
-      ...(await store.read.select().from(aiSpending)),
-      ...(await store.read.select().from(aiInstanceSpending)),
-    ].map(({ held_micro }) => held_micro > 0),
+    held: (await Promise.all(money.map((table) => store.read.select().from(table))))
+      .flat()
+      .map(({ held_micro }) => held_micro > 0),
   })
-  try {
-    const left = await counts()
-    await freeOverdueCalls(store)
-    expect(await counts()).toEqual(left)
-    clock.read = () => read() + 180_000
-    await freeOverdueCalls(store)
-    return { left, freed: await counts() }
-  } finally {
-    clock.read = read
-    await store.close()
-  }
+  const left = await counts()
+  await freeOverdueCalls(store)
+  expect(await counts()).toEqual(left)
+  clock.advance({ seconds: 180 })
+  await freeOverdueCalls(store)
+  const freed = await counts()
+  await store.close()
+  return { left, freed }
 }
 
 async function killInMidStream(database_url: string | null) {
-  await using model = await openaiGateway((_, nth) =>
-    nth === 1 ? { pieces: ['{"template"'], after: "silence" } : { pieces: [ANSWER] },
-  )
+  await using model = await openaiGateway((call, nth) => ({
+    ...goodModel(call),
+    ...(nth === 1 && { after: "silence" }),
+  }))
   using box = lastingHome()
+  const price = { "ai.gateway.price_per_mtok.standard": { input: 3, output: 15 } }
   const env: Record<string, string> = {
-    BELFRY_AI_GATEWAY_KIND: "openai",
-    BELFRY_AI_GATEWAY_BASE_URL: model.url,
-    BELFRY_AI_GATEWAY_API_KEY: String(model.settings["ai.gateway.api_key"]),
-    BELFRY_AI_GATEWAY_MODELS_STANDARD: "model-standard",
-    BELFRY_AI_GATEWAY_PRICE_PER_MTOK_STANDARD: '{"input": 3, "output": 15}',
+    ...environmentOf({ ...model.settings, ...price }),
     BELFRY_PLANS_ENTERPRISE_AI_DRAFT_TEMPLATE_PER_MONTH: "1",
     ...(database_url !== null && { DATABASE_URL: database_url }),
   }
   const start = { home: box.home, api_key: await initialise(box.home, env), env }
   {
     await using server = await startServe(start)
-    const stream = await ask(server, "text/event-stream")
-    const reader = stream.body?.getReader()
-    const first = await reader?.read()
+    const { body } = await ask(server, "text/event-stream")
+    const first = await body?.getReader().read()
     expect(new TextDecoder().decode(first?.value)).toContain("event: token")
     server.kill("SIGKILL")
     await server.exited
