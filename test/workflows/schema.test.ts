@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test"
+import { expect, test } from "bun:test"
 import Ajv from "ajv/dist/2020"
 import { Problems } from "../../src/core/errors"
 import { checkForm, workflowSchema } from "../../src/workflows/schema"
@@ -27,6 +27,7 @@ const mistake = fc.record({
   value: fc.constantFrom(...VALUES),
   name: fc.constantFrom(...NAMES),
 })
+type Mistake = typeof mistake extends fc.Arbitrary<infer One> ? One : never
 const mutated = fc
   .tuple(fc.constantFrom(...sampleWorkflows), fc.array(mistake, { minLength: 1, maxLength: 2 }))
   .map(([workflow, mistakes]) => {
@@ -41,20 +42,14 @@ const placesIn = (node: unknown): [Node, string][] =>
     ? []
     : Object.entries(node).flatMap(([name, inner]) => [[node as Node, name], ...placesIn(inner)])
 
-function make(
-  root: Node,
-  { kind, place, other, value, name }: typeof mistake extends fc.Arbitrary<infer One> ? One : never,
-) {
+const FREE = { enumerable: true, configurable: true, writable: true }
+
+function make(root: Node, { kind, place, other, value, name }: Mistake) {
   const places = placesIn(root)
   const [holder, at] = places[place % places.length] ?? [root, "workflow"]
   const [otherHolder, otherAt] = places[other % places.length] ?? [root, "workflow"]
   const set = (key: string, given: unknown) =>
-    Object.defineProperty(holder, key, {
-      value: structuredClone(given),
-      enumerable: true,
-      configurable: true,
-      writable: true,
-    })
+    Object.defineProperty(holder, key, { ...FREE, value: structuredClone(given) })
   if (kind === "drop" && Array.isArray(holder)) holder.splice(Number(at), 1)
   else if (kind === "drop") delete holder[at]
   else if (kind === "replace") set(at, value)
@@ -73,31 +68,28 @@ judge = jsonschema.Draft202012Validator(given["schema"])
 json.dump([judge.is_valid(one) for one in given["cases"]], sys.stdout)
 `
 
-describe("The strict schema of workflows", () => {
-  const ajv = new Ajv({ allowUnionTypes: true }).compile(workflowSchema)
-  const ours = (workflow: unknown) => {
-    const problems = new Problems()
-    checkForm(workflow, problems)
-    return problems.list
-  }
+const ajv = new Ajv({ allowUnionTypes: true }).compile(workflowSchema)
+const ours = (workflow: unknown) => {
+  const problems = new Problems()
+  checkForm(workflow, problems)
+  return problems.list
+}
 
-  test("finds nothing wrong in right workflows", () => {
-    for (const workflow of sampleWorkflows) {
-      expect(ours(workflow)).toEqual([])
-      expect([ajv(workflow), ajv.errors]).toEqual([true, null])
-    }
-  })
+test("the schema finds nothing wrong in right workflows", () => {
+  for (const one of sampleWorkflows)
+    expect([ours(one), ajv(one), ajv.errors]).toEqual([[], true, null])
+})
 
-  test.skipIf(missingModules("jsonschema"))("judges as two other judges of JSON Schema do", () => {
-    const cases = fc.sample(mutated, { numRuns: sizes.workflows, seed: 33 })
-    const stdin = Buffer.from(JSON.stringify({ schema: workflowSchema, cases }))
-    const { stdout } = Bun.spawnSync([DEBIAN_PYTHON, "-c", PYTHON], { stdin, stderr: "inherit" })
-    const python: boolean[] = JSON.parse(stdout.toString())
-    const verdicts = cases.map((one) => ours(one).length === 0)
-    const unlike = cases.filter((one, at) => verdicts[at] !== ajv(one) || ajv(one) !== python[at])
-    expect(unlike).toEqual([])
-    const right = verdicts.filter(Boolean).length
-    expect(right).toBeGreaterThan(cases.length / 20)
-    expect(right).toBeLessThan(cases.length / 2)
-  })
+const cannotCompare = missingModules("jsonschema")
+test.skipIf(cannotCompare)("the schema judges as two other judges of JSON Schema do", () => {
+  const cases = fc.sample(mutated, { numRuns: sizes.workflows, seed: 33 })
+  const stdin = Buffer.from(JSON.stringify({ schema: workflowSchema, cases }))
+  const { stdout } = Bun.spawnSync([DEBIAN_PYTHON, "-c", PYTHON], { stdin, stderr: "inherit" })
+  const python: boolean[] = JSON.parse(stdout.toString())
+  const verdicts = cases.map((one) => ours(one).length === 0)
+  const unlike = cases.filter((one, at) => verdicts[at] !== ajv(one) || ajv(one) !== python[at])
+  expect(unlike).toEqual([])
+  const right = verdicts.filter(Boolean).length
+  expect(right).toBeGreaterThan(cases.length / 20)
+  expect(right).toBeLessThan(cases.length / 2)
 })
