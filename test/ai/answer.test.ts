@@ -13,15 +13,26 @@ beforeEach(() => model.configure({ ...model.settings, ...PRICE }))
 const USAGE = { input_tokens: 100, output_tokens: 10 }
 const SILENT: ModelScript = { pieces: ["{"], after: "silence" }
 const CUT: ModelScript = { pieces: ["{"], pause_ms: 20, after: "cut" }
+const ENDLESS: ModelScript = { pieces: ["x".repeat(1000)], after: "endless" }
+/** What a call leaves: one whose model has ended, and one that used the quota. */
+const PAID = { used: 0, spent_micro: 120, held_micro: 0, open: 0 }
+const USED = { used: 1, held_micro: 0, open: 0 }
+const FAILED = ["token", "error", "done"]
 const JSON_TEXT = ['{"te', 'xt":"a\\n', '\u2028b"}']
 
-async function streamed(said: ModelScript, call: TrialCall = {}, times = {}) {
+async function streamed(said: ModelScript, call: TrialCall = {}, accept?: string, times = {}) {
   model.script = said
   await using service = await aiService(times)
-  const answer = await service.open(await service.project(), call)
+  const answer = await service.open(await service.project(), call, accept)
   const text = await answer.text()
   return { answer, text, left: await service.left() }
 }
+
+/** The order of a stream, and the data before its end. */
+const told = (text: string) => ({
+  order: orderOf(framesOf(text)),
+  data: framesOf(text).at(-2)?.data,
+})
 
 describe("a stream", () => {
   test("tells the pieces, the variables, the result with its cost, and its end", async () => {
@@ -40,41 +51,28 @@ describe("a stream", () => {
       ...{ tier: "standard", prompt_version: "trial-1", ...USAGE, cost_usd: 0.00012 },
       quota: { used: 1, limit: -1 },
     })
-    expect(left).toEqual({ used: 1, spent_micro: 120, held_micro: 0, open: 0 })
+    expect(left).toEqual({ ...USED, spent_micro: 120 })
     expect(model.problems).toEqual([])
   })
 
-  test.each<[string, ModelScript, string, object]>([
-    ["text that is no JSON", { pieces: ["Sure! "] }, "parse_failed", { retryable: true }],
-    ["a refused result", { pieces: ['{"rejected":1}'] }, "error", { code: "ai_workflow_invalid" }],
-    ["a bug of ours", { pieces: ['{"bug":1}'] }, "error", { code: "internal_error" }],
-    ["`__proto__`", { pieces: ['{"__proto__":{}}'] }, "parse_failed", { retryable: true }],
-  ])("tells of %s, and gives the quota back", async (_, said, event, data) => {
+  test.each<[string, ModelScript, string, object, object]>([
+    ["text without JSON", { pieces: ["Sure! "] }, "parse_failed", { retryable: true }, PAID],
+    ["`__proto__`", { pieces: ['{"__proto__":{}}'] }, "parse_failed", { retryable: true }, PAID],
+    ["a rejection", { pieces: ['{"rejected":1}'] }, "error", { code: "ai_workflow_invalid" }, PAID],
+    ["a bug of ours", { pieces: ['{"bug":1}'] }, "error", { code: "internal_error" }, PAID],
+    ["a text that is cut", CUT, "error", { code: "provider_error" }, USED],
+    ["a text without an end", ENDLESS, "error", { code: "provider_error" }, USED],
+  ])("tells of %s, and uses quota where it has no end", async (_, said, event, data, found) => {
     const { text, left } = await streamed({ usage: USAGE, ...said })
-    const frames = framesOf(text)
-    expect(orderOf(frames)).toEqual(["token", event, "done"])
-    expect(frames.at(-2)?.data).toMatchObject(data)
-    expect(left).toEqual({ used: 0, spent_micro: 120, held_micro: 0, open: 0 })
-  })
-
-  test.each<[string, ModelScript]>([
-    ["breaks off", CUT],
-    ["writes without an end", { pieces: ["x".repeat(1000)], after: "endless" }],
-  ])("of a model that %s ends with an error, and the quota is used", async (_, said) => {
-    const { text, left } = await streamed(said)
-    const frames = framesOf(text)
-    expect(orderOf(frames)).toEqual(["token", "error", "done"])
-    expect(frames.at(-2)?.data.code).toBe("provider_error")
-    expect(left).toMatchObject({ used: 1, held_micro: 0, open: 0 })
+    expect(told(text)).toMatchObject({ order: ["token", event, "done"], data })
+    expect(left).toMatchObject(found)
   })
 
   test("has a comment while the model is silent, and ends when its time is over", async () => {
-    const { text, left } = await streamed(SILENT, {}, { whole_ms: 500, ping_ms: 50 })
+    const { text, left } = await streamed(SILENT, {}, undefined, { whole_ms: 500, ping_ms: 50 })
     expect(text).toContain("\n\n: ping\n\n")
-    const frames = framesOf(text)
-    expect(orderOf(frames)).toEqual(["token", "error", "done"])
-    expect(frames.at(-2)?.data.code).toBe("timeout")
-    expect(left).toMatchObject({ used: 1, open: 0 })
+    expect(told(text)).toMatchObject({ order: FAILED, data: { code: "timeout" } })
+    expect(left).toMatchObject(USED)
     await until(() => model.open.size === 0)
   })
 
@@ -83,9 +81,8 @@ describe("a stream", () => {
     await using service = await aiService({ drain_ms: 50 })
     const answer = await service.open(await service.project(), {})
     service.health.drain()
-    const frames = framesOf(await answer.text())
-    expect(orderOf(frames)).toEqual(["token", "error", "done"])
-    expect(frames.at(-2)?.data.details).toMatchObject({ reason: "draining" })
+    const data = { details: { reason: "draining" } }
+    expect(told(await answer.text())).toMatchObject({ order: FAILED, data })
   })
 
   test("whose client leaves ends the model's work, and uses the quota", async () => {
@@ -97,7 +94,7 @@ describe("a stream", () => {
     stop.abort()
     await until(() => model.open.size === 0)
     await until(async () => (await service.left()).open === 0)
-    expect(await service.left()).toMatchObject({ used: 1, held_micro: 0 })
+    expect(await service.left()).toMatchObject(USED)
   })
 
   test("waits for a client that does not read, and settles when the time is over", async () => {
@@ -109,36 +106,21 @@ describe("a stream", () => {
     socket.write(`${head}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}`)
     await until(async () => (await service.left()).used === 1)
     await until(async () => (await service.left()).open === 0)
-    expect(await service.left()).toMatchObject({ used: 1, held_micro: 0 })
+    expect(await service.left()).toMatchObject(USED)
     socket.destroy()
   })
 })
 
-describe("what fails before the first piece is an error with its status", () => {
-  test.each<[string, ModelScript, number, string]>([
-    ["a gateway that throttles", { status: 429 }, 503, "bedrock_throttled"],
-    ["a gateway that refuses its key", { status: 401 }, 503, "service_unavailable"],
-    ["an answer that makes no sense", { status: 404 }, 502, "provider_error"],
-    ["an answer without a text", { pieces: [] }, 502, "provider_error"],
-  ])("%s", async (_, said, status, code) => {
-    const { answer, text, left } = await streamed(said)
-    const { error } = JSON.parse(text)
-    expect([answer.status, error.code]).toEqual([status, code])
-    expect(left).toMatchObject({ used: 0, held_micro: 0, open: 0 })
-  })
-
-  test("no gateway, and a plan without AI", async () => {
-    model.configure({ "ai.gateway.kind": null })
-    await using service = await aiService()
-    const refusals = ["enterprise", "free"].map(async (plan) => {
-      const answer = await service.open(await service.project({ plan }), {})
-      return [answer.status, JSON.parse(await answer.text()).error.code]
-    })
-    expect(await Promise.all(refusals)).toEqual([
-      [503, "service_unavailable"],
-      [403, "feature_not_enabled"],
-    ])
-  })
+test.each<[string, ModelScript, number, string]>([
+  ["a gateway that throttles", { status: 429 }, 503, "bedrock_throttled"],
+  ["a gateway that refuses its key", { status: 401 }, 503, "service_unavailable"],
+  ["an answer that makes no sense", { status: 404 }, 502, "provider_error"],
+  ["an answer without a text", { pieces: [] }, 502, "provider_error"],
+])("%s before the first piece is an error with its status", async (_, said, status, code) => {
+  const { answer, text, left } = await streamed(said)
+  const { error } = JSON.parse(text)
+  expect([answer.status, error.code]).toEqual([status, code])
+  expect(left).toMatchObject({ ...USED, used: 0 })
 })
 
 test("a client gets a stream where it names one, and no JSON that it likes better", async () => {
@@ -155,15 +137,9 @@ test("a client gets a stream where it names one, and no JSON that it likes bette
 })
 
 describe("one answer in JSON", () => {
-  const asked = async (said: ModelScript, call: TrialCall = {}) => {
-    model.script = said
-    await using service = await aiService()
-    const answer = await service.open(await service.project(), call, "application/json")
-    return {
-      status: answer.status,
-      body: JSON.parse(await answer.text()),
-      left: await service.left(),
-    }
+  const asked = async (said: ModelScript, call?: TrialCall) => {
+    const { answer, text, left } = await streamed(said, call, "application/json")
+    return { status: answer.status, body: JSON.parse(text), left }
   }
 
   test.each([
@@ -187,23 +163,19 @@ describe("one answer in JSON", () => {
     const calls = model.calls.length
     const { status, left } = await asked({ pieces: ['{"rejected":1}'], usage: USAGE }, { tries: 2 })
     expect([status, model.calls.length - calls]).toEqual([502, 2])
-    expect(left).toEqual({ used: 0, spent_micro: 240, held_micro: 0, open: 0 })
+    expect(left).toEqual({ ...PAID, spent_micro: 240 })
   })
 })
 
-describe("an analysis", () => {
-  const rules = { advisory: { summary: "By rules." } }
-  const call: TrialCall = { action: "analyze_broadcast", rules }
-  const BY_RULES = { source: "rules", degraded: true, model: null, input_tokens: 0, cost_usd: 0 }
+const rules = { advisory: { summary: "By rules." } }
+const call: TrialCall = { action: "analyze_broadcast", rules }
+const BY_RULES = { source: "rules", degraded: true, model: null, input_tokens: 0, cost_usd: 0 }
 
-  test.each<[string, ModelScript, string[], number]>([
-    ["that cannot be asked", { status: 401 }, ["complete", "done"], 0],
-    ["that breaks off", CUT, ["token", "complete", "done"], 1],
-  ])("completes by its rules with a model %s", async (_, said, order, used) => {
-    const { text, left } = await streamed(said, call)
-    const frames = framesOf(text)
-    expect(orderOf(frames)).toEqual(order)
-    expect(frames.at(-2)?.data).toMatchObject({ ...rules, metadata: BY_RULES })
-    expect(left).toMatchObject({ used, open: 0 })
-  })
+test.each<[string, ModelScript, string[], number]>([
+  ["that cannot be asked", { status: 401 }, ["complete", "done"], 0],
+  ["that breaks off", CUT, ["token", "complete", "done"], 1],
+])("an analysis completes by its rules with a model %s", async (_, said, order, used) => {
+  const { text, left } = await streamed(said, call)
+  expect(told(text)).toMatchObject({ order, data: { ...rules, metadata: BY_RULES } })
+  expect(left).toMatchObject({ used, open: 0 })
 })

@@ -46,9 +46,9 @@ const throttled = (retry_after: number) => ({
 const too_large = broken("too_large")
 const with_headers = (status: number, headers: Record<string, string>) => ({ status, headers })
 
-const told = (error: object): ModelScript => ({
-  raw: `data: ${JSON.stringify({ type: "error", error })}\n\n`,
-})
+const lines = (...events: unknown[]) =>
+  events.map((one) => `data: ${typeof one === "string" ? one : JSON.stringify(one)}\n\n`).join("")
+const told = (error: object): ModelScript => ({ raw: lines({ type: "error", error }) })
 
 /** What the attempts get, how many there are, and the error, or none. */
 const failures: [what: string, scripts: ModelScript[], attempts: number, error: object | null][] = [
@@ -74,18 +74,15 @@ const failures: [what: string, scripts: ModelScript[], attempts: number, error: 
   ["10 MB in one line are broken", [{ raw: `data: ${"x".repeat(1e7)}` }], 1, too_large],
 ]
 
-test.each(each.flatMap((kind) => failures.map((row) => [kind, ...row] as const)))(
-  "%s: %s",
-  async (kind, _what, scripts, attempts, error) => {
-    const found = await asked(kind, ...scripts)
-    expect(found).toMatchObject({ problems: [], calls: { length: attempts } })
-    if (error) expect(found.error).toMatchObject(error)
-    else expect(found).toMatchObject({ texts: ["{}"], usage: found.counted })
-  },
-)
+const rows = each.flatMap((kind) => failures.map((row) => [kind, ...row] as const))
 
-const lines = (...events: unknown[]) =>
-  events.map((one) => `data: ${typeof one === "string" ? one : JSON.stringify(one)}\n\n`).join("")
+test.each(rows)("%s: %s", async (kind, _, scripts, attempts, error) => {
+  const found = await asked(kind, ...scripts)
+  expect(found).toMatchObject({ problems: [], calls: { length: attempts } })
+  if (error) expect(found.error).toMatchObject(error)
+  else expect(found).toMatchObject({ texts: ["{}"], usage: found.counted })
+})
+
 const choice = (delta: object | null, finish_reason: string | null = null) => ({
   choices: [{ delta, finish_reason }],
 })

@@ -2,7 +2,6 @@ import { expect, test } from "bun:test"
 import { getTableName } from "drizzle-orm"
 import { countRows } from "../../src/store/rows"
 import { scriptedModel } from "../harness/ai-service"
-import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 import { schemaTables } from "../harness/table-rows"
 
@@ -37,45 +36,37 @@ const OBEYED = [
   "<a href='javascript:x'>x</a>",
 ]
 
+const block = (content: string) => ({ type: "html", content })
+
 const PLACES: [string, (words: string) => object][] = [
   ["subjects/suggest", (words) => ({ template_body: words })],
   ["templates/draft", (words) => ({ brief: words, variables: [words.slice(0, 60)] })],
-  [
-    "templates/rewrite",
-    (words) => ({ instruction: words, block: { type: "html", content: "<p>x</p>" } }),
-  ],
-  [
-    "templates/rewrite",
-    (words) => ({ instruction: "Shorter.", block: { type: "html", content: words } }),
-  ],
+  ["templates/rewrite", (words) => ({ instruction: words, block: block("<p>x</p>") })],
+  ["templates/rewrite", (words) => ({ instruction: "Shorter.", block: block(words) })],
 ]
 
-const ask = ({ project_id, post }: TestProject, path: string, body: object) =>
-  post(`/v1/ai/${path}`, { channel: "email", project_id, ...body })
-
-/** The templates and people of a project may command, too. */
-async function plant(words: string, nth: number) {
-  const description = words.replace(/[\p{Cc}\u2028]/gu, " ")
-  const html = `{{[${words.replace(/[^\w ]/g, "")}]}}`
-  await project.post("/v1/templates", { name: `bait-${nth}`, description, html })
-  const metadata = { [words.slice(0, 60)]: words, [`ann_huber_${nth}`]: "ann@example.com" }
-  const person = { external_id: `ann-${nth}`, name: "Ann Huber", email: "ann@example.com" }
-  await project.post("/v1/subscribers", { ...person, metadata })
-}
+const ask = (path: string, body: object) =>
+  project.post(`/v1/ai/${path}`, { channel: "email", project_id: project.project_id, ...body })
 
 /** Rows by table, without what says that there were calls at all. */
 async function counts() {
   const tables = (await schemaTables()).filter((table) => !CALLED.test(getTableName(table)))
-  const rows = tables.map(async (table) => [
-    getTableName(table),
-    await countRows(service.store.read, table, undefined),
-  ])
+  const { read } = service.store
+  const rows = tables.map(async (one) => [getTableName(one), await countRows(read, one, undefined)])
   return Object.fromEntries(await Promise.all(rows))
 }
 const CALLED = /^(ai_|request|rate_|throttles|counters)/
 
 test("an obedient model changes nothing, and neither a prompt nor an answer tells what is another's", async () => {
-  for (const [nth, words] of COMMANDS.entries()) await plant(words, nth)
+  // The templates and people of a project may command, too.
+  for (const [nth, words] of COMMANDS.entries()) {
+    const description = words.replace(/[\p{Cc}\u2028]/gu, " ")
+    const html = `{{[${words.replace(/[^\w ]/g, "")}]}}`
+    await project.post("/v1/templates", { name: `bait-${nth}`, description, html })
+    const metadata = { [words.slice(0, 60)]: words, [`ann_huber_${nth}`]: "ann@example.com" }
+    const person = { external_id: `ann-${nth}`, name: "Ann Huber", email: "ann@example.com" }
+    await project.post("/v1/subscribers", { ...person, metadata })
+  }
   const stored = await counts()
   for (const [nth, words] of COMMANDS.entries()) {
     const html = `${OBEYED[nth % OBEYED.length]}`
@@ -84,7 +75,7 @@ test("an obedient model changes nothing, and neither a prompt nor an answer tell
     const output = { template: texts, block: { content: html }, suggestions: [suggestion] }
     model.script = { pieces: [JSON.stringify(output)] }
     for (const [path, body] of PLACES) {
-      const answer = await ask(project, path, body(words))
+      const answer = await ask(path, body(words))
       expect([answer.status, answer.body.error.code]).toEqual([502, "provider_error"])
       expect(answer.text).not.toMatch(/CANARY|stack|You write/)
     }
@@ -92,7 +83,7 @@ test("an obedient model changes nothing, and neither a prompt nor an answer tell
   const texts = { name: "a", subject: "Hi {{nwo}}", html: "<p>Hi</p>", text: null }
   const variables = [{ key: "nwo", type: "date", required: true, description: null }]
   model.script = { pieces: [JSON.stringify({ template: { ...texts, variables } })] }
-  const { status, body } = await ask(project, "templates/draft", { brief: "Say hello." })
+  const { status, body } = await ask("templates/draft", { brief: "Say hello." })
   expect([status, body.data.template.subject]).toEqual([200, "Hi {{now}}"])
   expect(await counts()).toEqual(stored)
   expect(model.problems).toEqual([])

@@ -4,42 +4,27 @@ import type { Advisory } from "../../src/ai/advice/advisory"
 import type { AiTask } from "../../src/ai/ai-task"
 import { analyzePrompt } from "../../src/ai/prompts/analyze-broadcast"
 import { generateWorkflow } from "../../src/ai/prompts/generate-workflow"
-import {
-  draftTask,
-  rewriteTask,
-  suggestTask,
-  type TemplateTaskParts,
-} from "../../src/ai/template-tasks"
+import { draftTask, rewriteTask, suggestTask } from "../../src/ai/template-tasks"
 import { ApiError } from "../../src/core/errors"
 import { openWorkers } from "../../src/core/workers"
-import { type Caller, projectCaller } from "../../src/identity/caller"
-import type { TestProject } from "../harness/service"
+import { projectCaller } from "../../src/identity/caller"
 import { sharedService } from "../harness/shared-service"
 
 const { store, project: newProject } = await sharedService()
 const workers = openWorkers({ size: 1 })
 afterAll(() => workers.close())
-const parts: TemplateTaskParts = { store, workers }
-
-const callerOf = async ({ project_id }: TestProject): Promise<Caller> => {
-  const caller = await projectCaller(store.read, project_id)
-  return caller ?? expect.unreachable()
-}
+const parts = { store, workers }
 
 /** A project with what its texts may use. */
-async function knownProject() {
-  const project = await newProject()
-  await project.post("/v1/templates", { name: "receipt", html: "{{order.total}} {{first_name}}" })
-  const fields = { email: "ann@example.com", name: "Ann Huber", phone: "+4915112345678" }
-  for (const external_id of ["u-1", "u-2"]) {
-    const metadata = { plan: "CANARY-VALUE", tier: 1 }
-    await project.post("/v1/subscribers", { external_id, ...fields, metadata })
-  }
-  return { project, caller: await callerOf(project) }
+const project = await newProject()
+await project.post("/v1/templates", { name: "receipt", html: "{{order.total}} {{first_name}}" })
+const person = { email: "ann@example.com", name: "Ann Huber", phone: "+4915112345678" }
+for (const external_id of ["u-1", "u-2"]) {
+  const metadata = { plan: "CANARY-VALUE", tier: 1 }
+  await project.post("/v1/subscribers", { external_id, ...person, metadata })
 }
-
-const { project, caller } = await knownProject()
 const { project_id } = project
+const caller = (await projectCaller(store.read, project_id)) ?? expect.unreachable()
 const STYLE = { channel: "email", project_id, brief: "A receipt." } as const
 const draft = (channel: "email" | "push" | "sms" | "in_app" = "email") =>
   draftTask(parts, caller, { ...STYLE, channel })
@@ -51,21 +36,18 @@ const suggest = () => suggestTask(parts, caller, { ...STYLE, template_body: "<p>
 const drafted = (fields: object) => ({
   template: { name: "a", subject: "Hi", html: "<p>Hi</p>", text: null, variables: [], ...fields },
 })
-const five = (change: (at: number) => object = () => ({})) => ({
+const five = (change: object = {}) => ({
   suggestions: [0.3, 0.5, 0.4, 0.1, 0.2].map((predicted_open_rate, at) => ({
     ...{ subject: `Subject ${at}`, predicted_open_rate, rationale: "It is short.", warnings: [] },
-    ...change(at),
+    ...(at === 0 && change),
   })),
 })
 
 /** The reason of the refusal of an answer. */
 const reasonOf = async (task: AiTask, output: unknown): Promise<string> => {
-  const error = await task.read(output).then(
-    () => "was read",
-    (thrown) => thrown,
-  )
-  if (!(error instanceof ApiError)) throw new Error(String(error))
-  expect([error.code, error.status]).toEqual(["provider_error", 502])
+  const error = await task.read(output).catch((thrown) => thrown)
+  if (!(error instanceof ApiError)) throw new Error("no refusal", { cause: error })
+  expect(error).toMatchObject({ code: "provider_error", status: 502 })
   return (error.details as { reason: string }).reason
 }
 
@@ -185,26 +167,21 @@ describe("a block", () => {
 })
 
 describe("suggestions", () => {
-  test("are five in the order of their rates, with their lengths", async () => {
-    const { complete } = await (await suggest()).read(five())
-    const given = complete.suggestions as { rank: number; subject: string; length: number }[]
-    expect(given.map(({ rank, subject, length }) => [rank, subject, length])).toEqual(
-      [1, 2, 0, 4, 3].map((at, place) => [place + 1, `Subject ${at}`, 9]),
-    )
-  })
+  const best = ["Best", "Subject 1", "Subject 2", "Subject 0", "Subject 3"]
+  const more = [
+    { subject: "{{#if a}}", predicted_open_rate: 1 },
+    { subject: "Subject 0", predicted_open_rate: 0.05 },
+    { subject: "Best", predicted_open_rate: 0.9, warnings: [] },
+  ]
 
-  test("are the five best that can be used", async () => {
-    const more = [
-      { subject: "{{#if a}}", predicted_open_rate: 1 },
-      { subject: "Subject 0", predicted_open_rate: 0.05 },
-      { subject: "Best", predicted_open_rate: 0.9, warnings: [] },
-    ]
-    const { suggestions } = five()
-    const { complete } = await (await suggest()).read([...more, ...suggestions.slice(0, 4)])
-    const given = complete.suggestions as { rank: number; subject: string; rationale: string }[]
-    const best = ["Best", ...[1, 2, 0, 3].map((at) => `Subject ${at}`)]
-    expect(given.map(({ subject }) => subject)).toEqual(best)
-    expect(given[0]).toMatchObject({ rank: 1, rationale: "" })
+  test.each<[string, object, string[], string]>([
+    ["five", five(), [1, 2, 0, 4, 3].map((at) => `Subject ${at}`), "It is short."],
+    ["the five best of more", [...more, ...five().suggestions.slice(0, 4)], best, ""],
+  ])("are %s in the order of their rates, with their lengths", async (_, said, best, rationale) => {
+    const { suggestions } = (await (await suggest()).read(said)).complete
+    const given = best.map((subject, at) => ({ rank: at + 1, subject, length: subject.length }))
+    expect(suggestions).toMatchObject(given)
+    expect(suggestions).toMatchObject({ length: 5, 0: { rationale } })
   })
 
   test.each<[string, object]>([
@@ -217,8 +194,7 @@ describe("suggestions", () => {
   ])("are asked once more where %s", async (_, change) => {
     const task = await suggest()
     expect(task.tries).toBe(2)
-    const output = five((at) => (at === 0 ? change : {}))
-    expect(await reasonOf(task, output)).toBe("too_few")
+    expect(await reasonOf(task, five(change))).toBe("too_few")
   })
 })
 
@@ -271,9 +247,7 @@ describe("a hostile answer", () => {
   })
 
   test("brings nothing along that was not asked for", async () => {
-    const more = JSON.parse(
-      '{"__proto__": {"polluted": 1}, "layout_id": "x", "draft": false, "tags": ["x"]}',
-    )
+    const more = JSON.parse('{"__proto__":{"polluted":1},"layout_id":"x","draft":false,"tags":[]}')
     const variables = [{ ...more, key: "a", type: "string", required: false, description: null }]
     const { complete } = await (await draft()).read(drafted({ ...more, variables }))
     const names = ["name", "channel", "subject", "html", "text", "title", "body", "variables"]

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import Ajv from "ajv"
+import { AI_TIERS } from "../../src/ai/actions"
 import type { ModelUsage, Prompt } from "../../src/ai/ai-task"
 import type { Gateway } from "../../src/ai/gateway"
 import type { Settings } from "../../src/core/config"
@@ -118,7 +119,8 @@ export async function modelGateway(dialect: ModelDialect, script: ModelSays, por
     response.writeHead(status, { "content-type": type, ...said.headers })
     if (raw !== undefined) return response.end(raw)
     if (status !== 200) return response.end(JSON.stringify(dialect.refusal(status, "no")))
-    const usage = said.usage === undefined ? usageOf(call.prompt, pieces) : said.usage
+    const counts = { input_tokens: tokens(call.prompt), output_tokens: tokens(pieces.join("")) }
+    const { usage = counts } = said
     response.flushHeaders()
     // A gateway that is silent says nothing at all.
     if (said.after !== "silence" || pieces.length > 0) response.write(dialect.begin(usage))
@@ -142,9 +144,7 @@ export async function modelGateway(dialect: ModelDialect, script: ModelSays, por
     "ai.gateway.kind": dialect.kind,
     "ai.gateway.base_url": url,
     "ai.gateway.api_key": GATEWAY_KEY,
-    "ai.gateway.models.fast": "model-fast",
-    "ai.gateway.models.standard": "model-standard",
-    "ai.gateway.models.deep": "model-deep",
+    ...Object.fromEntries(AI_TIERS.map((tier) => [`ai.gateway.models.${tier}`, `model-${tier}`])),
   }
   return {
     url,
@@ -163,10 +163,7 @@ export async function modelGateway(dialect: ModelDialect, script: ModelSays, por
   }
 }
 
-function usageOf(prompt: string, pieces: string[]) {
-  const tokens = (text: string) => Math.ceil(text.length / 4)
-  return { input_tokens: tokens(prompt), output_tokens: tokens(pieces.join("")) }
-}
+const tokens = (text: string) => Math.ceil(text.length / 4)
 
 /** Waits for its reader, so that it holds no more than what is on its way. */
 function pour(response: ServerResponse, piece: string) {

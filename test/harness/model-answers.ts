@@ -4,26 +4,16 @@ import type { ModelGatewayCall, ModelScript } from "../fakes/model-gateway"
 const template = {
   ...{ name: "order-shipped", subject: "{{firstname}}, your order has shipped" },
   html: "<p>Hi {{firstname}},</p><p>your order is on its way.</p>",
-  ...{
-    text: "Hi {{firstname}}, your order is on its way.",
-    title: "On its way",
-    body: "Hi {{firstname}}",
-  },
+  text: "Hi {{firstname}}, your order is on its way.",
+  ...{ title: "On its way", body: "Hi {{firstname}}" },
   variables: [{ key: "firstname", type: "string", required: false, description: null }],
 }
 
-const step = (step_key: string, name: string, type: string, config: object, position: number) => ({
-  ...{ step_key, name, type, config, position },
-})
-
-const workflow = {
-  ...{ key: "welcome", name: "Welcome" },
-  steps: [
-    step("hello", "Hello", "email", { subject: "Welcome", text: "Good to see you." }, 0),
-    step("wait", "Wait", "delay", { amount: 2, unit: "days" }, 1),
-    step("reminder", "Reminder", "email", { subject: "Anything open?", text: "We can help." }, 2),
-  ],
-}
+const steps = [
+  ["hello", "Hello", "email", { subject: "Welcome", text: "Good to see you." }],
+  ["wait", "Wait", "delay", { amount: 2, unit: "days" }],
+  ["reminder", "Reminder", "email", { subject: "Anything open?", text: "We can help." }],
+].map(([step_key, name, type, config], position) => ({ step_key, name, type, config, position }))
 
 const suggestions = [1, 2, 3, 4, 5].map((rank) => ({
   ...{ rank, subject: `Your order is on its way (${rank})`, predicted_open_rate: 0.5 - rank / 20 },
@@ -39,7 +29,7 @@ const advisory = {
 /** What a good model says, by a field that only the schema of that answer has. */
 const ANSWERS: Readonly<Record<string, object>> = {
   predicted_open_rate: { suggestions },
-  step_key: { workflow },
+  step_key: { workflow: { key: "welcome", name: "Welcome", steps } },
   recommended_action: { advisory },
   subject: { template },
   content: { block: { content: "Your order has shipped." } },
