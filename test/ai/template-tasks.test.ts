@@ -167,7 +167,7 @@ describe("a block", () => {
 })
 
 describe("suggestions", () => {
-  const best = ["Best", "Subject 1", "Subject 2", "Subject 0", "Subject 3"]
+  const chosen = ["Best", "Subject 1", "Subject 2", "Subject 0", "Subject 3"]
   const more = [
     { subject: "{{#if a}}", predicted_open_rate: 1 },
     { subject: "Subject 0", predicted_open_rate: 0.05 },
@@ -176,7 +176,7 @@ describe("suggestions", () => {
 
   test.each<[string, object, string[], string]>([
     ["five", five(), [1, 2, 0, 4, 3].map((at) => `Subject ${at}`), "It is short."],
-    ["the five best of more", [...more, ...five().suggestions.slice(0, 4)], best, ""],
+    ["the five best of more", [...more, ...five().suggestions.slice(0, 4)], chosen, ""],
   ])("are %s in the order of their rates, with their lengths", async (_, said, best, rationale) => {
     const { suggestions } = (await (await suggest()).read(said)).complete
     const given = best.map((subject, at) => ({ rank: at + 1, subject, length: subject.length }))
