@@ -28,8 +28,7 @@ const DRAFT: BroadcastDraft = {
 }
 
 async function callerOf({ project_id }: TestProject, from?: string): Promise<Caller> {
-  const caller = await projectCaller(store.read, project_id)
-  if (!caller) throw new Error("the project is gone")
+  const caller = (await projectCaller(store.read, project_id)) ?? expect.unreachable()
   const default_from = from === undefined ? null : { email: from, name: null }
   return { ...caller, project_settings: { ...caller.project_settings, default_from } }
 }
@@ -57,28 +56,17 @@ test.each(["{{", "{{ ", "{{{{#", "<", "<a ", '<a href="https://a.test/1">x</a>']
   },
 )
 
-test("a topic of another project is not found", async () => {
-  const [project, other] = [await service.project(), await service.project()]
-  await audience(store, other, [{}])
-  expect(factsOf(project, { topic_key: "releases" })).rejects.toThrow(
-    expect.objectContaining({ code: "topic_not_found", status: 404 }),
-  )
-})
-
 describe("the sender", () => {
-  const there = {
-    ...{ status: "verified" as const, found: [], answers: [] },
-    ...{ hint: null, mistake: null, difference: null },
-  }
-
   test("is the default one, with what the last check of its domain missed", async () => {
     const project = await service.project()
     const { project_id } = project
+    const found = { found: [], answers: [], hint: null, mistake: null, difference: null }
+    const there = { status: "verified" as const, ...found }
     const records = { dkim: there, spf: there, return_path: there }
-    const row = testDomain("acme.test", { project_id, status: "verified", records })
-    await store.tx((tx) => tx.insert(domains).values(row))
-    const { sender } = await factsOf(project, {}, "a@acme.test")
     const domain = "acme.test"
+    const row = testDomain(domain, { project_id, status: "verified", records })
+    await store.tx((tx) => tx.insert(domains).values(row))
+    const { sender } = await factsOf(project, {}, `a@${domain}`)
     expect(sender).toMatchObject({ domain, may_send: true, lacking: ["dmarc"], has_pages: true })
     expect((await factsOf(project, {}, "a@news.acme.test")).sender?.may_send).toBe(false)
     expect((await factsOf(project)).sender).toMatchObject({ domain: null, may_send: false })
@@ -109,25 +97,26 @@ test("publishes to the topic, newest first, are those of this topic alone", asyn
   await publish(service, project, topic, { scheduled_at })
   await store.tx((tx) => tx.update(fanOuts).set({ audience: 1 }).where(eq(fanOuts.id, first.id)))
   const { topic_sends } = await factsOf(project, { topic_key: topic.key })
-  expect(topic_sends.map((one) => [one.scheduled_at, one.audience])).toEqual([
-    [scheduled_at, null],
-    [null, 1],
-  ])
+  const [second, one] = [
+    { scheduled_at, audience: null },
+    { scheduled_at: null, audience: 1 },
+  ]
+  expect(topic_sends).toMatchObject([second, one])
   expect((await factsOf(project)).topic_sends).toEqual([])
 })
 
 describe("the audience", () => {
   test("is asked as a publish asks: some are suppressed, and some have no address", async () => {
     const project = await service.project()
+    const address = "gone@example.test"
     const people = [
       {},
-      { email: "gone@example.test" },
+      { email: address },
       { email: null, phone: "+431234567" },
       { status: "unsubscribed" as const },
       { preferences: { topics: { releases: { email: false } } } },
     ]
-    const { topic, ids } = await audience(store, project, people)
-    const address = "gone@example.test"
+    const { topic } = await audience(store, project, people)
     await store.tx(async (tx) => {
       const about = { channel: "email", address, reason: "manual", origin: "api" } as const
       await suppress(tx, project.project_id, about)
@@ -141,7 +130,6 @@ describe("the audience", () => {
     expect(await of("sms", topic.key)).toEqual({ sampled: 5, unreachable: 4, refused: 0 })
     expect(await of("push", topic.key)).toEqual({ sampled: 5, unreachable: 4, refused: 0 })
     expect(await of("in_app", topic.key)).toEqual({ sampled: 5, unreachable: 0, refused: 1 })
-    expect(ids).toHaveLength(5)
   })
 
   test("is a sample of 200, however many there are", async () => {
@@ -157,9 +145,9 @@ test("hours of opens are of emails of the project that are older than a day", as
   const day = 86_400_000
   const nine = millis() - (millis() % day) - 2 * day + 9 * 3_600_000
   const add = async (at: number, is_opened: boolean, of = project) => {
-    const { project_id, account_id } = of
     const id = firstIdAt(at).slice(0, 13) + newId().slice(13)
-    const given = { id, project_id, account_id, channel: "email", created_at: isoFrom(at) }
+    const { project_id } = of
+    const given = { id, project_id, channel: "email", created_at: isoFrom(at) }
     const hit = { message_id: id, opened_at: is_opened ? isoFrom(at) : null }
     await store.tx(async (tx) => {
       await tx.insert(messages).values(sampleRow(messages, given) as never)

@@ -4,7 +4,7 @@ import { Elysia } from "elysia"
 import type { AiAction } from "../../src/ai/actions"
 import type { AiTask } from "../../src/ai/ai-task"
 import { answer, framesOf as framesOfCall, times } from "../../src/ai/answer"
-import { aiCalls, aiQuotas, aiSpending } from "../../src/ai/tables"
+import { aiCalls, aiInstanceSpending, aiQuotas } from "../../src/ai/tables"
 import { loadSettings, type Settings, useSettings } from "../../src/core/config"
 import { fail } from "../../src/core/errors"
 import { listen } from "../../src/http/listener"
@@ -12,7 +12,7 @@ import { mountRoutes } from "../../src/http/request-handler"
 import { projectRow, route } from "../../src/http/route"
 import type { ModelGatewayCall, ModelScript } from "../fakes/model-gateway"
 import { openaiGateway } from "../fakes/openai-gateway"
-import { type ServiceOptions, type TestProject, testService } from "./service"
+import { type TestProject, testService } from "./service"
 
 /** A gateway that says what its script says, with settings that name it until the tests of the file have ended. */
 export async function scriptedModel() {
@@ -32,12 +32,6 @@ export async function scriptedModel() {
   return Object.assign(says, fake, { configure })
 }
 
-/** Of a stream, in its order. */
-export interface ReadFrame {
-  event: string
-  data: ReturnType<typeof JSON.parse>
-}
-
 /** What a call asks of the stand-in for a task. */
 export interface TrialCall {
   action?: AiAction
@@ -50,11 +44,11 @@ export interface TrialCall {
  * A server with one more route, `POST /v1/ai/trial`, whose result is the JSON of the model. It rejects `{rejected}`,
  * and breaks at `{bug}`.
  */
-export async function aiService(chosen: Partial<typeof times> = {}, options: ServiceOptions = {}) {
-  const service = await testService(options)
+export async function aiService(chosen: Partial<typeof times> = {}) {
+  const service = await testService()
   const usual = { ...times }
   Object.assign(times, chosen)
-  const { parts } = service
+  const { parts, store } = service
   const row = route({
     ...projectRow("POST", "/v1/ai/trial", "ai:use"),
     summary: "Try the engine",
@@ -69,9 +63,8 @@ export async function aiService(chosen: Partial<typeof times> = {}, options: Ser
       ),
   })
   const app = new Elysia()
-  mountRoutes(app, [row], service.parts)
+  mountRoutes(app, [row], parts)
   const listener = listen(app as never, { host: "127.0.0.1", port: 0, idle_seconds: 10 })
-  const { store } = service
   return {
     ...service,
     port: listener.port,
@@ -80,27 +73,20 @@ export async function aiService(chosen: Partial<typeof times> = {}, options: Ser
       { key }: TestProject,
       call: TrialCall,
       accept = "text/event-stream",
-      signal?: AbortSignal,
+      signal: AbortSignal | null = null,
     ) =>
       fetch(`${listener.url}/v1/ai/trial`, {
-        method: "POST",
+        ...{ method: "POST", body: JSON.stringify(call), signal },
         headers: { "x-api-key": key, "content-type": "application/json", accept },
-        body: JSON.stringify(call),
-        ...(signal && { signal }),
       }),
     /** What calls left behind: the quota that is used, the money, and what open calls hold. */
     async left() {
-      const [quotas, spent, open] = await Promise.all([
-        store.read.select().from(aiQuotas),
-        store.read.select().from(aiSpending),
-        store.read.select().from(aiCalls),
-      ])
-      const total = (list: number[]) => list.reduce((sum, one) => sum + one, 0)
+      const quotas = await store.read.select().from(aiQuotas)
+      const [money] = await store.read.select().from(aiInstanceSpending)
       return {
-        used: total(quotas.map(({ used }) => used)),
-        spent_micro: total(spent.map(({ spent_micro }) => spent_micro)),
-        held_micro: total(spent.map(({ held_micro }) => held_micro)),
-        open: open.length,
+        used: quotas.reduce((sum, { used }) => sum + used, 0),
+        ...{ spent_micro: money?.spent_micro ?? 0, held_micro: money?.held_micro ?? 0 },
+        open: (await store.read.select().from(aiCalls)).length,
       }
     },
     async [Symbol.asyncDispose]() {
@@ -117,7 +103,7 @@ const trialTask = ({ action = "draft_template", tries, rules }: TrialCall): AiTa
     ...{ version: "trial-1", system: "Write JSON.", user: "A result.", max_output_tokens: 1000 },
     schema: { name: "trial", schema: { type: "object" } },
   },
-  ...(tries !== undefined && { tries }),
+  ...(tries && { tries }),
   ...(rules && { rules }),
   read: async (output) => {
     const { bug, rejected } = Object(output)
@@ -130,8 +116,8 @@ const trialTask = ({ action = "draft_template", tries, rules }: TrialCall): AiTa
   },
 })
 
-/** The events of a stream. Throws where one has another form than the contract says. */
-export function framesOf(text: string): ReadFrame[] {
+/** The events of a stream, in its order. Throws where one has another form than the contract says. */
+export function framesOf(text: string) {
   const blocks = text.split("\n\n")
   if (blocks.pop() !== "") throw new Error(`the stream ends in the middle: ${text.slice(-100)}`)
   return blocks.flatMap((block) => {
@@ -143,7 +129,7 @@ export function framesOf(text: string): ReadFrame[] {
 }
 
 /** The names of the events in their order, a run of tokens as one. */
-export const orderOf = (frames: ReadFrame[]): string[] =>
+export const orderOf = (frames: { event: string }[]): string[] =>
   frames
     .map(({ event }) => event)
     .filter((event, at, all) => event !== "token" || all[at - 1] !== "token")
