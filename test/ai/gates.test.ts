@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, describe, expect, test } from "bun:test"
+import { afterAll, beforeEach, expect, test } from "bun:test"
 import { and, eq } from "drizzle-orm"
 import { AI_ACTIONS, type AiAction, TIER_OF } from "../../src/ai/actions"
 import type { AiTask } from "../../src/ai/ai-task"
@@ -14,6 +14,7 @@ import { type Caller, nobody, PROJECT_DEFAULTS } from "../../src/identity/caller
 import type { AiSettings } from "../../src/identity/tables"
 import { limitsOfPlan } from "../../src/plans/plans"
 import { openStore } from "../../src/store/open"
+import { somePrompt } from "../fakes/model-gateway"
 import { movableClock } from "../harness/clock"
 import { testStore } from "../harness/store"
 
@@ -27,25 +28,23 @@ afterAll(() => {
 })
 beforeEach(async () => {
   clock.freeze(millisFrom("2026-11-15T12:00:00.000Z"))
-  useSettings(before)
+  configure()
   for (const of_all of [aiCalls, aiInstanceSpending]) await store.tx((tx) => tx.delete(of_all))
 })
 
-const configure = (chosen: Partial<Settings>) =>
-  useSettings({ ...before, values: { ...before.values, ...chosen } })
+/** With prices of all tiers but `fast`. */
+const configure = (chosen: Partial<Settings> = {}) =>
+  useSettings({ ...before, values: { ...before.values, ...PRICED, ...chosen } })
 
 /** A million tokens cost so many dollars, so a token costs as many millionths. */
 const PRICED = {
   "ai.gateway.price_per_mtok.standard": { input: 0, output: 10 },
   "ai.gateway.price_per_mtok.deep": { input: 0, output: 10 },
 }
-/** 1,000 tokens of output: 0.01 USD, where they are priced. */
+/** 1,000 tokens of output: 0.01 USD. */
 const task = (action: AiAction = "draft_template", more: Partial<AiTask> = {}): AiTask => ({
   action,
-  prompt: {
-    ...{ version: "1", system: "", user: "", max_output_tokens: 1000 },
-    schema: { name: "x", schema: {} },
-  },
+  prompt: { ...somePrompt, max_output_tokens: 1000 },
   read: async () => ({ complete: {} }),
   ...more,
 })
@@ -128,138 +127,123 @@ test("gate 2: 60 in an hour, of each key or person and action", async () => {
   expect((await refused(caller))?.[0]).toBe(429)
 })
 
-describe("gate 3", () => {
-  test("the account has one quota for each action and month, whichever project asks", async () => {
-    const caller = key()
-    for (let call = 0; call < 25; call++) expect(await refused(caller)).toBeUndefined()
-    const limits = { limit: 25, reset_at: "2026-12-01T00:00:00.000Z" }
-    const details = { action: "draft_template", used: 25, ...limits }
-    const elsewhere = { ...caller, project_id: newId(), key_id: newId() }
-    expect(await refused(elsewhere)).toEqual([402, "ai_quota_exceeded", details])
-    expect(await refused(caller, "rewrite_template")).toBeUndefined()
-    expect(await counted(caller)).toMatchObject({ used: 25 })
-    clock.freeze(millisFrom("2026-12-01T00:00:00.000Z"))
-    expect(await refused(caller)).toBeUndefined()
-  })
-
-  test.skipIf(database_url === null)("on two nodes at once: the same 25", async () => {
-    const other = await openStore({ ...settings(), data_dir: folder, database_url })
-    const nodes = [parts, { ...parts, store: other }]
-    const caller = key()
-    expect(
-      await passing(50, "ai_quota_exceeded", (at) => admit(nodes[at % 2] ?? parts, caller, task())),
-    ).toBe(25)
-    await other.close()
-  })
-
-  test("what fails is given back, what succeeds or is left stays, and unlimited is counted", async () => {
-    const limits = { ...limitsOfPlan("starter"), ai_draft_template_per_month: 1 }
-    const caller = key("starter", {}, { limits })
-    await endCall(parts, await admit(parts, caller, task()), failed)
-    const second = await endCall(parts, await admit(parts, caller, task()), succeeded)
-    expect(second).toMatchObject({ cost_usd: 0, quota: { used: 1, limit: 1 } })
-    expect((await refused(caller))?.[1]).toBe("ai_quota_exceeded")
-    expect(await counted(caller)).toEqual({ used: 1, count: 1, spent: 0, held: 0 })
-
-    const unlimited = key("enterprise")
-    const call = await admit(parts, unlimited, task())
-    expect((await endCall(parts, call, succeeded)).quota).toMatchObject({ used: 1, limit: null })
-  })
-
-  test("a call that ends after the turn of the month settles the month in which it began", async () => {
-    configure(PRICED)
-    const caller = key()
-    clock.freeze(millisFrom("2026-11-30T23:59:59.000Z"))
-    const call = await admit(parts, caller, task())
-    clock.advance({ seconds: 2 })
-    const { quota } = await endCall(parts, call, failed)
-    expect(quota).toEqual({ used: 0, limit: 25, resets_at: "2026-12-01T00:00:00.000Z" })
-    expect(await counted(caller)).toEqual({ used: 0, count: 0, spent: 0, held: 0 })
-  })
+test("gate 3: the account has one quota for each action and month, whichever project asks", async () => {
+  const caller = key()
+  for (let call = 0; call < 25; call++) expect(await refused(caller)).toBeUndefined()
+  const limits = { limit: 25, reset_at: "2026-12-01T00:00:00.000Z" }
+  const details = { action: "draft_template", used: 25, ...limits }
+  const elsewhere = { ...caller, project_id: newId(), key_id: newId() }
+  expect(await refused(elsewhere)).toEqual([402, "ai_quota_exceeded", details])
+  expect(await refused(caller, "rewrite_template")).toBeUndefined()
+  expect(await counted(caller)).toMatchObject({ used: 25 })
+  clock.freeze(millisFrom("2026-12-01T00:00:00.000Z"))
+  expect(await refused(caller)).toBeUndefined()
 })
 
-describe("gate 4", () => {
-  test("the largest cost must fit the budget, with what was spent and what open calls hold", async () => {
-    configure(PRICED)
-    const caller = key("pro", { budget_usd: 0.0309 })
-    const open = await admit(parts, caller, task())
-    const other = await admit(parts, caller, task("analyze_broadcast"))
-    await admit(parts, caller, task())
-    const over = [402, "ai_budget_exceeded", { spend_usd: 0.03, budget_usd: 0.0309 }]
-    expect(await refused(caller)).toEqual(over)
-    expect(await refused(caller, "analyze_broadcast")).toEqual(over)
-    expect(await endCall(parts, open, succeeded)).toMatchObject({ cost_usd: 0.001 })
-    // What was refused was given back.
-    expect(await counted(caller)).toEqual({ used: 2, count: 1, spent: 1000, held: 10_000 })
-    expect((await refused(caller))?.[2]).toMatchObject({ spend_usd: 0.021 })
-    await endCall(parts, other, failed)
-    expect(await refused(caller)).toBeUndefined()
-  })
-
-  test("two tries hold twice as much; without a price no budget refuses", async () => {
-    configure(PRICED)
-    const caller = key("pro", { budget_usd: 0.0199 })
-    const twice = admit(parts, caller, task("draft_template", { tries: 2 }))
-    expect((await refusalOf(twice))?.[1]).toBe("ai_budget_exceeded")
-    const { project_settings } = key("pro", { budget_usd: 0 })
-    expect(await refused({ ...caller, project_settings }, "suggest_subjects")).toBeUndefined()
-    expect(await counted(caller, "suggest_subjects")).toMatchObject({ held: 0 })
-  })
-
-  test("the ceiling of the server counts all projects", async () => {
-    configure({ ...PRICED, "ai.monthly_ceiling_usd": 0.025 })
-    expect(await passing(5, "ai_budget_exceeded", () => admit(parts, key(), task()))).toBe(2)
-    configure({ "ai.monthly_ceiling_usd": 0 })
-    expect(await refused(key())).toBeUndefined()
-  })
-
-  test("50 at once at a budget for 25: exactly 25", async () => {
-    configure(PRICED)
-    const caller = key("scale", { budget_usd: 0.25 })
-    const two: AiAction[] = ["draft_template", "generate_workflow"]
-    expect(
-      await passing(50, "ai_budget_exceeded", (at) => admit(parts, caller, task(two[at % 2]))),
-    ).toBe(25)
-  })
+test.skipIf(database_url === null)("gate 3: on two nodes at once: the same 25", async () => {
+  const other = await openStore({ ...settings(), data_dir: folder, database_url })
+  const nodes = [parts, { ...parts, store: other }]
+  const caller = key()
+  const call = (at: number) => admit(nodes[at % 2] ?? parts, caller, task())
+  expect(await passing(50, "ai_quota_exceeded", call)).toBe(25)
+  await other.close()
 })
 
-describe("a call", () => {
-  test("is settled once, and not after its lease", async () => {
-    configure(PRICED)
-    const caller = key()
-    const [done, lost] = [await admit(parts, caller, task()), await admit(parts, caller, task())]
-    const ends = await Promise.all([done, done].map((one) => endCall(parts, one, succeeded)))
-    expect(ends.map(({ quota }) => quota.used)).toEqual([2, 2])
+test("gate 3: what fails is given back, what succeeds or is left stays, and unlimited is counted", async () => {
+  const limits = { ...limitsOfPlan("starter"), ai_draft_template_per_month: 1 }
+  const caller = key("starter", {}, { limits })
+  await endCall(parts, await admit(parts, caller, task()), failed)
+  const second = await endCall(parts, await admit(parts, caller, task()), succeeded)
+  expect(second).toMatchObject({ cost_usd: 0.001, quota: { used: 1, limit: 1 } })
+  expect((await refused(caller))?.[1]).toBe("ai_quota_exceeded")
+  expect(await counted(caller)).toEqual({ used: 1, count: 1, spent: 1000, held: 0 })
+  const fast = await admit(parts, key("enterprise"), task("suggest_subjects"))
+  const unlimited = { cost_usd: 0, quota: { used: 1, limit: null } }
+  expect(await endCall(parts, fast, succeeded)).toMatchObject(unlimited)
+})
 
-    clock.advance({ seconds: 179 })
-    await freeOverdueCalls(store)
-    expect(await counted(caller)).toEqual({ used: 2, count: 1, spent: 1000, held: 10_000 })
-    clock.advance({ seconds: 1 })
-    await Promise.all([freeOverdueCalls(store), freeOverdueCalls(store)])
-    const left = { used: 1, count: 1, spent: 1000, held: 0 }
-    expect(await counted(caller)).toEqual(left)
-    expect((await endCall(parts, lost, succeeded)).quota.used).toBe(1)
-    expect(await counted(caller)).toEqual(left)
-    const of_all = { period: "2026-11", spent_micro: 1000, held_micro: 0 }
-    expect(await store.read.select().from(aiInstanceSpending)).toEqual([of_all])
-    expect(await store.read.select().from(aiCalls)).toEqual([])
-  })
+test("gate 3: a call that ends after the turn of the month settles the month in which it began", async () => {
+  const caller = key()
+  clock.freeze(millisFrom("2026-11-30T23:59:59.000Z"))
+  const call = await admit(parts, caller, task())
+  clock.advance({ seconds: 2 })
+  const { quota } = await endCall(parts, call, failed)
+  expect(quota).toEqual({ used: 0, limit: 25, resets_at: "2026-12-01T00:00:00.000Z" })
+  expect(await counted(caller)).toEqual({ used: 0, count: 0, spent: 0, held: 0 })
+})
 
-  test("many begin and end side by side, and the sums are right", async () => {
-    configure(PRICED)
-    const account_id = newId()
-    const callers = Array.from({ length: 4 }, () => key("enterprise", {}, { account_id }))
-    const ends = [succeeded, failed, { ...succeeded, keeps_quota: false }]
-    const one = async (at: number) => {
-      const caller = callers[at % 4] as Caller
-      const call = await admit(parts, caller, task(AI_ACTIONS[at % 5]))
-      await endCall(parts, call, ends[at % 3] as typeof failed)
-    }
-    await Promise.all(Array.from({ length: 120 }, (_, at) => one(at)))
-    for (const action of AI_ACTIONS) {
-      const rows = await Promise.all(callers.map((each) => counted(each, action)))
-      const spent = TIER_OF[action] === "fast" ? 0 : 4000
-      expect(rows).toEqual(Array(4).fill({ used: 8, count: 2, spent, held: 0 }))
-    }
-  })
+test("gate 4: the largest cost must fit the budget, with what was spent and what open calls hold", async () => {
+  const caller = key("pro", { budget_usd: 0.0309 })
+  const open = await admit(parts, caller, task())
+  const other = await admit(parts, caller, task("analyze_broadcast"))
+  await admit(parts, caller, task())
+  const over = [402, "ai_budget_exceeded", { spend_usd: 0.03, budget_usd: 0.0309 }]
+  expect(await refused(caller)).toEqual(over)
+  expect(await refused(caller, "analyze_broadcast")).toEqual(over)
+  expect(await endCall(parts, open, succeeded)).toMatchObject({ cost_usd: 0.001 })
+  // What was refused was given back.
+  expect(await counted(caller)).toEqual({ used: 2, count: 1, spent: 1000, held: 10_000 })
+  expect((await refused(caller))?.[2]).toMatchObject({ spend_usd: 0.021 })
+  await endCall(parts, other, failed)
+  expect(await refused(caller)).toBeUndefined()
+})
+
+test("gate 4: two tries hold twice as much; without a price no budget refuses", async () => {
+  const caller = key("pro", { budget_usd: 0.0199 })
+  const twice = admit(parts, caller, task("draft_template", { tries: 2 }))
+  expect((await refusalOf(twice))?.[1]).toBe("ai_budget_exceeded")
+  const { project_settings } = key("pro", { budget_usd: 0 })
+  expect(await refused({ ...caller, project_settings }, "suggest_subjects")).toBeUndefined()
+  expect(await counted(caller, "suggest_subjects")).toMatchObject({ held: 0 })
+})
+
+test("gate 4: the ceiling of the server counts all projects", async () => {
+  configure({ "ai.monthly_ceiling_usd": 0.025 })
+  expect(await passing(5, "ai_budget_exceeded", () => admit(parts, key(), task()))).toBe(2)
+  configure({ "ai.monthly_ceiling_usd": 0 })
+  expect(await refused(key(), "suggest_subjects")).toBeUndefined()
+})
+
+test("gate 4: 50 at once at a budget for 25: exactly 25", async () => {
+  const caller = key("scale", { budget_usd: 0.25 })
+  const two: AiAction[] = ["draft_template", "generate_workflow"]
+  const call = (at: number) => admit(parts, caller, task(two[at % 2]))
+  expect(await passing(50, "ai_budget_exceeded", call)).toBe(25)
+})
+
+test("a call is settled once, and not after its lease", async () => {
+  const caller = key()
+  const [done, lost] = [await admit(parts, caller, task()), await admit(parts, caller, task())]
+  const ends = await Promise.all([done, done].map((one) => endCall(parts, one, succeeded)))
+  expect(ends.map(({ quota }) => quota.used)).toEqual([2, 2])
+
+  clock.advance({ seconds: 179 })
+  await freeOverdueCalls(store)
+  expect(await counted(caller)).toEqual({ used: 2, count: 1, spent: 1000, held: 10_000 })
+  clock.advance({ seconds: 1 })
+  await Promise.all([freeOverdueCalls(store), freeOverdueCalls(store)])
+  const left = { used: 1, count: 1, spent: 1000, held: 0 }
+  expect(await counted(caller)).toEqual(left)
+  expect((await endCall(parts, lost, succeeded)).quota.used).toBe(1)
+  expect(await counted(caller)).toEqual(left)
+  const of_all = { period: "2026-11", spent_micro: 1000, held_micro: 0 }
+  expect(await store.read.select().from(aiInstanceSpending)).toEqual([of_all])
+  expect(await store.read.select().from(aiCalls)).toEqual([])
+})
+
+test("many calls begin and end side by side, and the sums are right", async () => {
+  const account_id = newId()
+  const callers = Array.from({ length: 4 }, () => key("enterprise", {}, { account_id }))
+  const ends = [succeeded, failed, { ...succeeded, keeps_quota: false }]
+  const one = async (at: number) => {
+    const caller = callers[at % 4] as Caller
+    const call = await admit(parts, caller, task(AI_ACTIONS[at % 5]))
+    await endCall(parts, call, ends[at % 3] as typeof failed)
+  }
+  await Promise.all(Array.from({ length: 120 }, (_, at) => one(at)))
+  for (const action of AI_ACTIONS) {
+    const rows = await Promise.all(callers.map((each) => counted(each, action)))
+    const spent = TIER_OF[action] === "fast" ? 0 : 4000
+    expect(rows).toEqual(Array(4).fill({ used: 8, count: 2, spent, held: 0 }))
+  }
 })

@@ -6,24 +6,19 @@ const usual = loadSettings()
 afterAll(() => useSettings(usual))
 
 const models = { "ai.gateway.models.standard": "middle", "ai.gateway.models.deep": "large" }
-const at = (flags: object) => useSettings(loadSettings({ environment: {}, flags }))
-
-test("a tier has its own model, or that of another tier, whose price counts", () => {
-  at({ "ai.gateway.kind": "openai", "ai.gateway.api_key": "secret", ...models })
-  const shared = { kind: "openai", base_url: "https://api.openai.com/v1", api_key: "secret" }
-  expect(gatewayOf("deep")).toEqual({ ...shared, model: "large", tier: "deep" } as never)
-  expect(gatewayOf("fast")).toEqual({ ...shared, model: "middle", tier: "standard" } as never)
-})
-
-test("a local gateway needs no key, and its address may end in a slash", () => {
-  at({ "ai.gateway.kind": "anthropic", "ai.gateway.base_url": "http://127.0.0.1:9/", ...models })
-  expect(gatewayOf("deep")).toMatchObject({ base_url: "http://127.0.0.1:9", api_key: null })
-})
+const hosted = { "ai.gateway.kind": "openai", "ai.gateway.api_key": "secret", ...models }
+const shared = { kind: "openai", base_url: "https://api.openai.com/v1", api_key: "secret" }
+const local = { "ai.gateway.kind": "anthropic", "ai.gateway.base_url": "http://127.0.0.1:9/" }
+const keyless = { kind: "anthropic", base_url: "http://127.0.0.1:9", api_key: null }
+const large = { model: "large", tier: "deep" }
 
 test.each([
-  ["no kind", models],
-  ["no model", { "ai.gateway.kind": "openai" }],
-])("with %s there is no gateway", (_, flags) => {
-  at(flags)
-  expect(gatewayOf("fast")).toBeUndefined()
+  ["a tier has its own model", hosted, "deep", { ...shared, ...large }],
+  ["or one whose price counts", hosted, "fast", { ...shared, model: "middle", tier: "standard" }],
+  ["a local gateway needs no key", { ...local, ...models }, "deep", { ...keyless, ...large }],
+  ["no kind, no gateway", models, "fast", undefined],
+  ["no model, no gateway", { "ai.gateway.kind": "openai" }, "fast", undefined],
+] as const)("%s", (_, flags, tier, gateway) => {
+  useSettings(loadSettings({ environment: {}, flags }))
+  expect(gatewayOf(tier)).toEqual(gateway as never)
 })

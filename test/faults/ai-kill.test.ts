@@ -14,16 +14,13 @@ setDefaultTimeout(300_000)
 
 const clock = movableClock()
 
-type Server = Awaited<ReturnType<typeof startServe>>
+type Told = { data: { project_id: string; spend_usd: number } }
 
-const dataOf = async <Data>(server: Server, path: string) =>
-  ((await (await server.request(path)).json()) as { data: Data }).data
-
-async function ask(server: Server, accept: string) {
-  const { project_id } = await dataOf<{ project_id: string }>(server, "/v1/ai/entitlement")
-  const body = JSON.stringify({ channel: "email", project_id, brief: "A greeting." })
-  const asked = { method: "POST", headers: { accept }, body }
-  return server.request("/v1/ai/templates/draft", asked)
+async function ask({ request }: Awaited<ReturnType<typeof startServe>>, accept: string) {
+  const { data } = (await (await request("/v1/ai/entitlement")).json()) as Told
+  const wanted = { channel: "email", project_id: data.project_id, brief: "A greeting." }
+  const asked = { method: "POST", headers: { accept }, body: JSON.stringify(wanted) }
+  return request("/v1/ai/templates/draft", asked)
 }
 
 /** Everything that is counted, a lease later. */
@@ -80,9 +77,9 @@ async function killInMidStream(database_url: string | null) {
   })
   await using server = await startServe(start)
   expect((await ask(server, "application/json")).status).toBe(200)
-  const { spend_usd } = await dataOf<{ spend_usd: number }>(server, "/v1/ai/usage")
+  const { data } = (await (await server.request("/v1/ai/usage")).json()) as Told
   const { input_tokens, output_tokens } = model.counted
-  expect(spend_usd).toBeCloseTo((input_tokens * 3 + output_tokens * 15) / 1e6, 6)
+  expect(data.spend_usd).toBeCloseTo((input_tokens * 3 + output_tokens * 15) / 1e6, 6)
   expect(model.problems).toEqual([])
 }
 

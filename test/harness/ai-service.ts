@@ -10,7 +10,7 @@ import { fail } from "../../src/core/errors"
 import { listen } from "../../src/http/listener"
 import { mountRoutes } from "../../src/http/request-handler"
 import { projectRow, route } from "../../src/http/route"
-import type { ModelGatewayCall, ModelScript } from "../fakes/model-gateway"
+import { type ModelGatewayCall, type ModelScript, somePrompt } from "../fakes/model-gateway"
 import { openaiGateway } from "../fakes/openai-gateway"
 import { type TestProject, testService } from "./service"
 
@@ -99,10 +99,7 @@ export async function aiService(chosen: Partial<typeof times> = {}) {
 
 const trialTask = ({ action = "draft_template", tries, rules }: TrialCall): AiTask => ({
   action,
-  prompt: {
-    ...{ version: "trial-1", system: "Write JSON.", user: "A result.", max_output_tokens: 1000 },
-    schema: { name: "trial", schema: { type: "object" } },
-  },
+  prompt: { ...somePrompt, version: "trial-1", max_output_tokens: 1000 },
   ...(tries && { tries }),
   ...(rules && { rules }),
   read: async (output) => {
