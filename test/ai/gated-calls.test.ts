@@ -39,8 +39,7 @@ test("each gate refuses before the next one, and what is refused uses no quota",
   const settings = (ai: object) => project.call("PATCH", "/v1/settings", { body: { ai } })
   const answers = async (status: number, code: string, details: object) => {
     const answer = await draft(project)
-    expect(refusal(answer)).toEqual([status, code])
-    expect(answer.body.error.details).toMatchObject(details)
+    expect(answer).toMatchObject({ status, body: { error: { code, details } } })
     return answer
   }
   await settings({ enabled: false, budget_usd: 0 })

@@ -42,23 +42,17 @@ const PRICED = {
   "ai.gateway.price_per_mtok.deep": { input: 0, output: 10 },
 }
 /** 1,000 tokens of output: 0.01 USD. */
-const task = (action: AiAction = "draft_template", more: Partial<AiTask> = {}): AiTask => ({
+const task = (action: AiAction = "draft_template"): AiTask => ({
   action,
   prompt: { ...somePrompt, max_output_tokens: 1000 },
   read: async () => ({ complete: {} }),
-  ...more,
 })
 
-const key = (
-  plan = "starter",
-  ai: Partial<AiSettings> = {},
-  more: Partial<Caller> = {},
-): Caller => ({
+const key = (plan = "starter", ai: Partial<AiSettings> = {}): Caller => ({
   ...nobody(""),
   ...{ kind: "key", key_id: newId(), account_id: newId(), project_id: newId(), plan },
   limits: limitsOfPlan(plan),
   project_settings: { ...PROJECT_DEFAULTS, ai: { ...PROJECT_DEFAULTS.ai, ...ai } },
-  ...more,
 })
 
 const refusalOf = (work: Promise<unknown>): Promise<unknown[] | undefined> =>
@@ -90,8 +84,9 @@ const counted = async ({ account_id, project_id }: Caller, action: AiAction = "d
 }
 
 test("gate 1: the plan, the switch, the role of a person and the tier, in this order", async () => {
-  const person = (project_role: Caller["project_role"], ai: Partial<AiSettings>) =>
-    key("pro", ai, { kind: "console", key_id: null, user_id: newId(), project_role })
+  const person = (project_role: Caller["project_role"], ai: Partial<AiSettings>): Caller => ({
+    ...{ ...key("pro", ai), kind: "console", key_id: null, user_id: newId(), project_role },
+  })
   const off = (plan: string, more = {}) => {
     const details = { feature: "ai", plan, ...more }
     return [403, "feature_not_enabled", details]
@@ -151,7 +146,7 @@ test.skipIf(database_url === null)("gate 3: on two nodes at once: the same 25", 
 
 test("gate 3: what fails is given back, what succeeds or is left stays, and unlimited is counted", async () => {
   const limits = { ...limitsOfPlan("starter"), ai_draft_template_per_month: 1 }
-  const caller = key("starter", {}, { limits })
+  const caller = { ...key(), limits }
   await endCall(parts, await admit(parts, caller, task()), failed)
   const second = await endCall(parts, await admit(parts, caller, task()), succeeded)
   expect(second).toMatchObject({ cost_usd: 0.001, quota: { used: 1, limit: 1 } })
@@ -190,7 +185,7 @@ test("gate 4: the largest cost must fit the budget, with what was spent and what
 
 test("gate 4: two tries hold twice as much; without a price no budget refuses", async () => {
   const caller = key("pro", { budget_usd: 0.0199 })
-  const twice = admit(parts, caller, task("draft_template", { tries: 2 }))
+  const twice = admit(parts, caller, { ...task(), tries: 2 })
   expect((await refusalOf(twice))?.[1]).toBe("ai_budget_exceeded")
   const { project_settings } = key("pro", { budget_usd: 0 })
   expect(await refused({ ...caller, project_settings }, "suggest_subjects")).toBeUndefined()
@@ -233,7 +228,7 @@ test("a call is settled once, and not after its lease", async () => {
 
 test("many calls begin and end side by side, and the sums are right", async () => {
   const account_id = newId()
-  const callers = Array.from({ length: 4 }, () => key("enterprise", {}, { account_id }))
+  const callers = Array.from({ length: 4 }, () => ({ ...key("enterprise"), account_id }))
   const ends = [succeeded, failed, { ...succeeded, keeps_quota: false }]
   const one = async (at: number) => {
     const caller = callers[at % 4] as Caller

@@ -5,8 +5,7 @@ import { sharedService } from "../harness/shared-service"
 const service = await sharedService()
 
 test("the context has the names of the project's own templates and fields, and nothing of a person", async () => {
-  const project = await service.project()
-  const other = await service.project()
+  const [project, other] = [await service.project(), await service.project()]
   await other.post("/v1/templates", { name: "theirs", html: "{{canary_of_another}}" })
   await project.post("/v1/templates", {
     name: "receipt",

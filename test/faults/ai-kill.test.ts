@@ -23,29 +23,6 @@ async function ask({ request }: Awaited<ReturnType<typeof startServe>>, accept: 
   return request("/v1/ai/templates/draft", asked)
 }
 
-/** Everything that is counted, a lease later. */
-async function free(home: string, database_url: string | null) {
-  const data_dir = join(home, "belfry")
-  const own = { data_dir, database_url, "storage.sqlite.path": join(data_dir, "belfry.db") }
-  const store = await openStore({ ...settings(), ...own })
-  const money = [aiSpending, aiInstanceSpending]
-  const counts = async () => ({
-    calls: (await store.read.select().from(aiCalls)).length,
-    used: (await store.read.select().from(aiQuotas)).map(({ used }) => used),
-    held: (await Promise.all(money.map((table) => store.read.select().from(table))))
-      .flat()
-      .map(({ held_micro }) => held_micro > 0),
-  })
-  const left = await counts()
-  await freeOverdueCalls(store)
-  expect(await counts()).toEqual(left)
-  clock.advance({ seconds: 180 })
-  await freeOverdueCalls(store)
-  const freed = await counts()
-  await store.close()
-  return { left, freed }
-}
-
 async function killInMidStream(database_url: string | null) {
   await using model = await openaiGateway((call, nth) => ({
     ...goodModel(call),
@@ -71,10 +48,23 @@ async function killInMidStream(database_url: string | null) {
     await using server = await startServe(start)
     expect((await ask(server, "application/json")).status).toBe(402)
   }
-  expect(await free(box.home, database_url)).toEqual({
-    left: { calls: 1, used: [1], held: [true, true] },
-    freed: { calls: 0, used: [0], held: [false, false] },
+  const data_dir = join(box.home, "belfry")
+  const own = { data_dir, database_url, "storage.sqlite.path": join(data_dir, "belfry.db") }
+  const store = await openStore({ ...settings(), ...own })
+  const money = [aiSpending, aiInstanceSpending]
+  const counts = async () => ({
+    calls: (await store.read.select().from(aiCalls)).length,
+    used: (await store.read.select().from(aiQuotas)).map(({ used }) => used),
+    held: (await Promise.all(money.map((table) => store.read.select().from(table))))
+      .flat()
+      .map(({ held_micro }) => held_micro > 0),
   })
+  await freeOverdueCalls(store)
+  expect(await counts()).toEqual({ calls: 1, used: [1], held: [true, true] })
+  clock.advance({ seconds: 180 }) // The lease is over.
+  await freeOverdueCalls(store)
+  expect(await counts()).toEqual({ calls: 0, used: [0], held: [false, false] })
+  await store.close()
   await using server = await startServe(start)
   expect((await ask(server, "application/json")).status).toBe(200)
   const { data } = (await (await server.request("/v1/ai/usage")).json()) as Told

@@ -20,7 +20,7 @@ const suggestions = [1, 2, 3, 4, 5].map((rank) => ({
   ...{ rationale: "It says what the mail is about.", length: 28, warnings: [] },
 }))
 
-const advisory = {
+export const advisory = {
   ...{ summary: "The offer is clear.", recommended_action: "send_with_caution" },
   ...{ deliverability_risks: [], frequency_conflicts: [], audience_warnings: [] },
   ...{ send_time_suggestions: [], content_notes: [] },
