@@ -32,8 +32,7 @@ test("the entitlement tells the quotas of the plan, what is used, and that no ga
     const row = { account_id, action: "draft_template", used: 3, period } as const
     await store.tx((tx) => tx.insert(aiQuotas).values(row))
   }
-  const { body } = await get(`${ENTITLEMENT}?project_id=${project_id}`)
-  expect(body.data).toEqual({
+  expect((await get(`${ENTITLEMENT}?project_id=${project_id}`)).body.data).toEqual({
     project_id,
     ...{ enabled: true, plan: "starter", required_plan: "starter", gateway_configured: false },
     ...{ quotas: each([200, 25, 50, 5, 4]), used: each([0, 3]) },
@@ -62,15 +61,14 @@ test("the entitlement is of the caller's project alone, which a person names", a
 })
 
 test("the usage sums the month by action and by tier, and tells what is left and to be expected", async () => {
-  const project = await service.project({ plan: "pro", scopes: ["ai:use", "settings:write"] })
-  const { project_id } = project
+  const scopes = ["ai:use", "settings:write"]
+  const { project_id, get, call } = await service.project({ plan: "pro", scopes })
   await spend(project_id, "suggest_subjects", 4, 1_000)
   await spend(project_id, "rewrite_template", 1, 500)
   await spend(project_id, "analyze_broadcast", 2, 1_500_000)
   await spend(NOBODY, "suggest_subjects", 9, 9_000_000)
-  await project.call("PATCH", "/v1/settings", { body: { ai: { budget_usd: 2 } } })
-  const { body } = await project.get(USAGE)
-  expect(body.data).toEqual({
+  await call("PATCH", "/v1/settings", { body: { ai: { budget_usd: 2 } } })
+  expect((await get(USAGE)).body.data).toEqual({
     period: { start: "2026-11-01T00:00:00.000Z", end: "2026-12-01T00:00:00.000Z" },
     ...{ spend_usd: 1.5015, budget_usd: 2, remaining_usd: 0.4985, projected_usd: 3.003 },
     by_action: [
@@ -86,12 +84,12 @@ test("the usage sums the month by action and by tier, and tells what is left and
       { tier: "deep", count: 2, spend_usd: 1.5 },
     ],
   })
-  const past = (await project.get(`${USAGE}?period=2026-10`)).body.data
+  const past = (await get(`${USAGE}?period=2026-10`)).body.data
   expect(past).toMatchObject({ spend_usd: 0, remaining_usd: 2, projected_usd: 0 })
   clock.advance({ seconds: 40 * 86_400 })
-  const over = (await project.get(`${USAGE}?period=${PERIOD}`)).body.data
+  const over = (await get(`${USAGE}?period=${PERIOD}`)).body.data
   expect(over).toMatchObject({ spend_usd: 1.5015, projected_usd: 1.5015 })
-  expect(complaints(await project.get(`${USAGE}?period=2026`))).toEqual(["period"])
+  expect(complaints(await get(`${USAGE}?period=2026`))).toEqual(["period"])
 })
 
 test("the usage is of one project, also for those who see the bill of the account", async () => {
@@ -106,8 +104,7 @@ test("the usage is of one project, also for those who see the bill of the accoun
   expect((await billing.get(USAGE)).body.error.details.header).toBe("X-Project-Id")
   const ours = { "x-project-id": project_id, "x-account-id": account_id }
   expect((await billing.get(USAGE, ours)).body.data.spend_usd).toBe(1)
-  const foreign = await service.project()
-  for (const id of [foreign.project_id, NOBODY, "x"]) {
+  for (const id of [(await service.project()).project_id, NOBODY, "x"]) {
     expect((await billing.get(USAGE, { "x-project-id": id })).status).toBe(404)
   }
 })
