@@ -33,6 +33,13 @@ test("of 50 calls at once at a quota of 25, exactly 25 reach the gateway", async
   expect(await used(project)).toBe(25)
 })
 
+test("the plan free is told which plan allows it", async () => {
+  const answer = await draft(await service.project({ plan: "free" }))
+  expect(refusal(answer)).toEqual([403, "feature_not_enabled"])
+  const details = { feature: "ai", plan: "free", required_plan: "starter" }
+  expect(answer.body.error.details).toEqual(details)
+})
+
 test("each gate refuses before the next one, and what is refused uses no quota", async () => {
   const calls = model.calls.length
   const project = await service.project({ plan: "pro" })
