@@ -10,7 +10,7 @@ serveTasks({
   "copy-postgres": async () => (await import("./store/database-copy")).copyPostgres,
   "inspect-copy": async () => (await import("./store/database-copy")).inspectCopy,
   "pack-archive": async () => (await import("./operations/backup/pack-task")).packArchive,
-  compose: async () => (await import("./emails/compose-task")).composeAndPack,
+  compose: async () => (await import("./emails/compose-task")).composeMail,
   "compose-seven-bit": async () => (await import("./emails/compose-task")).composeSevenBit,
   "compose-batch": async () => (await import("./emails/compose-task")).composeAll,
   "check-content": async () => (await import("./emails/content-check-task")).checkContent,

@@ -26,8 +26,10 @@ interface UnsubscribeSubject {
 export interface UnsubscribeLinks {
   /** The same for every mail of the same kind to the same address. */
   tokenFor(about: UnsubscribeSubject): string
-  /** This instance receives the mails that unsubscribe. */
-  readonly takes_mail: boolean
+  /** Where mail to unsubscribe arrives; null where this instance receives none. */
+  readonly mail_host: string | null
+  /** The same links, with mail to another host. */
+  at(mail_host: string | null): UnsubscribeLinks
   /** At the public address. Without one the first is an address to write to, where mail is received, and the other empty. */
   urlsOf(
     token: string,
@@ -47,7 +49,8 @@ export const unsubscribeLinksAt = ({ secrets, mail_host }: LinkPlace): Unsubscri
   const mailTo = (token: string) =>
     mail_host === null ? undefined : `mailto:${LOCAL_PREFIX}${token}@${mail_host}`
   return {
-    takes_mail: mail_host !== null,
+    mail_host,
+    at: (host) => unsubscribeLinksAt({ secrets, mail_host: host }),
     tokenFor: (about) => tokenFor(secrets, about),
     urlsOf: (token, base) =>
       base === undefined

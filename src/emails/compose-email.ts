@@ -11,8 +11,8 @@ import { DeferredError } from "../jobs/work-item"
 import { isBuiltIn } from "../lib/address"
 import { textField } from "../lib/mime"
 import type { Ready } from "../messages/channel"
-import { isShared, keptForm, type SharedContent } from "../messages/contents"
-import { isSealed, openContent, type SealedContent } from "../messages/sealed-contents"
+import { isShared, type SharedContent } from "../messages/contents"
+import { isSealed, openContent } from "../messages/sealed-contents"
 import { type Message, OWN_SOURCE, wantedSince } from "../messages/status-changes"
 import { messageRaws, type Recipient } from "../messages/tables"
 import { firstProvider } from "../providers/routing"
@@ -27,10 +27,11 @@ import {
   isSubmitted,
   type SubmittedContent,
 } from "./filed-content"
+import { type KeptRecipe, keptBytes, recipeIn, rowOfRecipe } from "./kept-bytes"
 import type { SendRules } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
 import { isRendered, type NoBytes, renderShared, type SharedRules } from "./shared-email"
-import { keptBytes, placeOf } from "./submitted"
+import { placeOf } from "./submitted"
 
 export interface ComposeParts {
   store: Store
@@ -53,34 +54,68 @@ interface ToCompose {
 }
 
 /**
- * The bytes of the attempts before, or new ones. These are kept with what comes of them: should that
- * never be written, the next attempt composes the same bytes from the same row. What is sealed is
- * composed at each attempt, since the bytes must not lie open beside it.
+ * The message as it leaves, composed at each attempt. What makes the same bytes again is kept with the outcome of
+ * the first one: should that never be written, the next attempt composes them from the same row. Nothing is kept
+ * of what is sealed, since signatures must not lie open beside it.
  */
 export async function bytesOf(
   parts: ComposeParts,
   message: Message,
-  wanted: ToCompose,
+  { content, attempt, warnUnsigned }: ToCompose,
 ): Promise<Ready & { content: MessageBytes }> {
-  const { store, secrets, workers, blobs, rules } = parts
-  const { content: stored, attempt, warnUnsigned } = wanted
-  if (isShared(stored)) return sharedBytes(parts, message, stored, wanted)
-  const content = stored as EmailContent | FiledContent | SealedContent | SubmittedContent
+  const { store, secrets, workers, rules } = parts
   const is_sealed = isSealed(content)
-  const kept = is_sealed || attempt === 1 ? undefined : await findKept(store, message, blobs)
-  if (kept) return { content: kept }
+  const is_new = is_sealed || attempt === 1
+  const [kept] = is_new ? [] : await findRaw(store.read, { message_id: message.id })
+  if (kept) return { content: await bytesAgain(parts, message, content as StoredContent, kept.raw) }
   const opened = is_sealed ? openContent<SealedEmail>(secrets, message.id, content) : content
+  const address = await addressFor(rules, message)
+  const mail = await mailOf({ ...parts, address }, message, opened as StoredContent)
+  if ("reason" in mail) return { content: mail }
   const dkim = await keysOf({ store, secrets }, message)
   await warnUnsigned(message, dkim)
-  const address = await addressFor(rules, message)
-  const mail = isSubmitted(opened)
-    ? toSign(message, opened, { ...parts, address })
-    : toCompose(withSubject(message, opened), opened, { ...parts, address })
   const made = await composed(workers, { ...mail, dkim })
   if (!("raw" in made)) return { content: made }
-  const { raw, packed } = made
+  const { raw, recipe } = made
   if (is_sealed) return { content: raw }
-  return { content: raw, keep: await keptForm(packed, blobs) }
+  const { mail_host } = rules.unsubscribe
+  return { content: raw, keep: rowOfRecipe(recipe, { address, mail_host }) }
+}
+
+/** The content of a mail, as reads find it. */
+export type StoredContent = EmailContent | FiledContent | SubmittedContent | SharedContent
+
+/** The bytes that a mail left with, from what is kept of them. Rejects with ChangedBytes where these are not made again. */
+export async function bytesAgain(
+  parts: SharedParts,
+  message: Message,
+  content: StoredContent,
+  row: Buffer,
+): Promise<MessageBytes> {
+  const kept = recipeIn(row, isShared(content))
+  if (!kept) return keptBytes(message, row, parts.blobs)
+  const { address, recipe } = kept
+  const rules = rulesThen(parts.rules, kept)
+  const mail = await mailOf({ ...parts, rules, address }, message, content)
+  if ("reason" in mail) return mail
+  const made = await composed(parts.workers, { ...mail, dkim: [], recipe })
+  return "raw" in made ? made.raw : made
+}
+
+/** The links of a mail lead where they led when it left first, whatever the settings say now. */
+export const rulesThen = (rules: SharedRules, { mail_host }: Pick<KeptRecipe, "mail_host">) =>
+  mail_host === undefined ? rules : { ...rules, unsubscribe: rules.unsubscribe.at(mail_host) }
+
+/** All of a mail but its signatures. */
+async function mailOf(
+  parts: WritingParts,
+  message: Message,
+  content: StoredContent,
+): Promise<Omit<MailToCompose, "dkim"> | Omit<MailToSign, "dkim"> | NoBytes> {
+  if (isSubmitted(content)) return toSign(message, content, parts)
+  if (!isShared(content)) return toCompose(withSubject(message, content), content, parts)
+  const rendered = await requireRendered(parts, message, content, parts.address)
+  return isRendered(rendered) ? toCompose(message, rendered, parts) : rendered
 }
 
 /** The subject of the message shows no code, so the real one is sealed with the content. */
@@ -90,30 +125,6 @@ export interface SealedEmail extends EmailContent {
 
 const withSubject = (message: Message, content: EmailContent | FiledContent): Message =>
   "subject" in content ? { ...message, subject: content.subject as string } : message
-
-/**
- * The same of a mail whose texts are stored once for many. What is kept are its signatures and where its
- * links lead: the rest is made again from the row and the texts, at each further attempt and for readers.
- */
-async function sharedBytes(
-  parts: ComposeParts,
-  message: Message,
-  content: SharedContent,
-  { attempt, warnUnsigned }: ToCompose,
-): Promise<Ready & { content: MessageBytes }> {
-  const [kept] = attempt === 1 ? [] : await findRaw(parts.store.read, { message_id: message.id })
-  if (kept) return { content: await sharedAgain(parts, message, content, kept.raw) }
-  const address = await addressFor(parts.rules, message)
-  const rendered = await requireRendered(parts, message, content, address)
-  if (!isRendered(rendered)) return { content: rendered }
-  const dkim = await keysOf(parts, message)
-  await warnUnsigned(message, dkim)
-  const mail = toCompose(message, rendered, { ...parts, address })
-  const made = await composed(parts.workers, { ...mail, dkim, keeps_signatures: true })
-  if (!("raw" in made)) return { content: made }
-  const { raw, packed } = made
-  return { content: raw, keep: Buffer.concat([Buffer.from(`${address ?? ""}\n`), packed]) }
-}
 
 /** Asked only where the mail has links of ours. */
 const addressFor = (
@@ -126,23 +137,6 @@ const addressFor = (
 
 export type SharedParts = Pick<ComposeParts, "secrets" | "workers" | "blobs"> & {
   rules: SharedRules
-}
-
-/** The bytes that such a mail left with, from what is kept of them. */
-export async function sharedAgain(
-  parts: SharedParts,
-  message: Message,
-  content: SharedContent,
-  kept: Buffer,
-): Promise<MessageBytes> {
-  const end = kept.indexOf("\n")
-  const address = kept.toString("utf8", 0, end) || undefined
-  const rendered = await requireRendered(parts, message, content, address)
-  if (!isRendered(rendered)) return rendered
-  const mail = toCompose(message, rendered, { ...parts, address })
-  const signatures = new Uint8Array(kept.subarray(end + 1))
-  const made = await composed(parts.workers, { ...mail, dkim: [], signatures })
-  return "raw" in made ? made.raw : made
 }
 
 /** What of a sign-in mail may be shown, as a message. */
@@ -193,11 +187,6 @@ export async function inSevenBits(
   const mail = { raw, dkim, created_at: wantedSince(message) }
   const options = { deadline_ms: COMPOSE_DEADLINE_MS }
   return workers.run<Uint8Array>("compose-seven-bit", mail, options)
-}
-
-async function findKept(store: Store, message: Message, blobs: Blobs) {
-  const [kept] = await findRaw(store.read, { message_id: message.id })
-  return kept && keptBytes(message, kept.raw, blobs)
 }
 
 const findRaw = prepared({ message_id: messageRaws.message_id }, (db: Reader, slot) =>

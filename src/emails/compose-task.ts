@@ -3,7 +3,6 @@ import { readFile } from "node:fs/promises"
 import MailComposer from "nodemailer/lib/mail-composer"
 import { signRsa } from "../core/rsa"
 import { isMailbox, isName, type Mailbox, wireForm } from "../lib/address"
-import { pack, withoutEnd } from "../lib/compression"
 import { type DkimSigner, sign, signable } from "../lib/dkim"
 import { canonical, countFields, isClean } from "../lib/mail-text"
 import { encodedBody, mailboxField, textField } from "../lib/mime"
@@ -32,10 +31,18 @@ export interface MailToCompose {
   track?: HtmlTracking | undefined
   /** Each signs the message, in this order; empty for a sender without keys. */
   dkim: SigningKey[]
-  /** Only the signatures are kept, because the rest can be made again. */
-  keeps_signatures?: boolean
-  /** The signatures that the message left with: it gets them again, and no others. */
-  signatures?: Uint8Array
+  /** How the message left before: it is composed as it was then, and gets no other signatures. */
+  recipe?: Recipe
+}
+
+/** All that it takes to make the bytes of a mail again from what it was composed of. */
+export interface Recipe {
+  /** Of the composer. */
+  version: number
+  /** Of the whole bytes. Older versions of Belfry did not keep it. */
+  hash?: Uint8Array | undefined
+  /** The fields of the signatures, which come first. */
+  signatures: Uint8Array
 }
 
 /**
@@ -44,6 +51,14 @@ export interface MailToCompose {
  */
 export class Uncomposable extends Error {
   override readonly name = "Uncomposable"
+}
+
+/**
+ * The bytes are not those that left before, or nobody here can compose them: what they were made of has
+ * changed. Nothing else may leave in their place. The name survives the way out of a thread.
+ */
+export class ChangedBytes extends Error {
+  override readonly name = "ChangedBytes"
 }
 
 interface AttachedFile {
@@ -62,7 +77,8 @@ export interface SigningKey extends Omit<DkimSigner, "key" | "time" | "rsa"> {
 }
 
 /** A message that has its bytes already: it is only signed. */
-export interface MailToSign extends Pick<MailToCompose, "message_id" | "created_at" | "dkim"> {
+export interface MailToSign
+  extends Pick<MailToCompose, "message_id" | "created_at" | "dkim" | "recipe"> {
   /** Themselves, or the path of the file that holds them. */
   bytes: Uint8Array | string
   /** Header fields that go before the bytes, with their line ends. */
@@ -76,10 +92,10 @@ interface MailToNarrow extends Pick<MailToCompose, "created_at" | "dkim"> {
   raw: Uint8Array
 }
 
-/** A message as it leaves, and as it is kept. */
+/** A message as it leaves, and what is kept of it. */
 export interface ComposedMail {
   raw: Uint8Array
-  packed: Uint8Array
+  recipe: Recipe
 }
 
 /** What came of one mail of a batch. */
@@ -94,11 +110,46 @@ const ALWAYS = 6
 /** Above this, quoted-printable takes three times as long as base64. */
 const LARGE_BODY = 20_000
 
-/** Runs in the worker. Throws Uncomposable where the result would not be exactly what was asked for. */
-export async function composeMail(input: MailToCompose): Promise<Uint8Array> {
+/**
+ * Every version whose recipes may still be kept. A change of what one makes is a new version: the one before
+ * stays beside it, as it was, until a release is older than the longest `bodies_days`.
+ */
+const COMPOSERS: Record<number, (mail: MailToCompose | MailToSign) => Promise<Uint8Array>> = {
+  1: (mail) => ("bytes" in mail ? fromBytes(mail) : fromParts(mail)),
+}
+
+/** The version that composes new mail. */
+export const COMPOSER = 1
+
+/** Of a SHA-256: enough to tell apart what was never meant to be alike. */
+export const HASH_BYTES = 16
+
+/**
+ * Composes and signs, or composes again by the recipe. Throws Uncomposable where the result would not be
+ * exactly what was asked for, and ChangedBytes where it is not what left before.
+ */
+export async function composeMail(mail: MailToCompose | MailToSign): Promise<ComposedMail> {
+  const { dkim, created_at, recipe } = mail
+  const version = recipe?.version ?? COMPOSER
+  const unsigned = await COMPOSERS[version]?.(mail)
+  if (!unsigned) throw new ChangedBytes(`no composer has the version ${version}`)
+  const raw = recipe
+    ? Buffer.concat([recipe.signatures, unsigned])
+    : signed(unsigned, dkim, Math.floor(Date.parse(created_at) / 1000))
+  const hash = (Bun.SHA256.hash(raw) as Uint8Array).subarray(0, HASH_BYTES)
+  if (recipe?.hash && Buffer.compare(recipe.hash, hash) !== 0)
+    throw new ChangedBytes("the composed bytes are not those that left before")
+  const signatures = raw.subarray(0, raw.length - unsigned.length)
+  // A copy: a thread hands over the whole memory behind a part.
+  return { raw, recipe: { version, hash, signatures: new Uint8Array(signatures) } }
+}
+
+async function fromParts(given: MailToCompose): Promise<Uint8Array> {
+  const { texts_path: path } = given
+  const input = path === undefined ? given : { ...given, ...(await textsAt(path)) }
   refuseControls(input)
-  const { html: given, track } = input
-  const html = given ? canonical(track ? trackedHtml(given, track) : given) : undefined
+  const { html: source, track } = input
+  const html = source ? canonical(track ? trackedHtml(source, track) : source) : undefined
   const text = canonical(input.text ?? textFromHtml(input.html ?? ""))
   const bodies = { text, html }
   const raw =
@@ -107,39 +158,14 @@ export async function composeMail(input: MailToCompose): Promise<Uint8Array> {
       : await composeWithFiles(input, bodies)
   if (!isClean(raw)) throw new Uncomposable("the message holds a bare CR, LF or NUL")
   requireFields(raw, input)
-  if (input.signatures) return Buffer.concat([input.signatures, raw])
-  return signed(raw, input.dkim, Math.floor(Date.parse(input.created_at) / 1000))
+  return raw
 }
 
-/**
- * As `composeMail`, with the form in which it is kept. Of a message whose bytes are a file, only what
- * comes before them is kept, since the file stays.
- */
-export async function composeAndPack(mail: MailToCompose | MailToSign): Promise<ComposedMail> {
-  if (!("bytes" in mail)) {
-    const { texts_path: path } = mail
-    const raw = await composeMail(path === undefined ? mail : { ...mail, ...(await textsAt(path)) })
-    const packed = mail.keeps_signatures ? signaturesOf(raw, mail.dkim.length) : pack(raw)
-    return { raw, packed }
-  }
-  const { bytes, fields, dkim, created_at, track } = mail
+async function fromBytes({ bytes, fields, track }: MailToSign): Promise<Uint8Array> {
   const submitted = typeof bytes === "string" ? await readFile(bytes) : bytes
   if (!isClean(submitted)) throw new Uncomposable("the message holds a bare CR, LF or NUL")
   const tracked = track ? trackedMessage(submitted, track) : submitted
-  const whole = Buffer.concat([Buffer.from(fields), tracked])
-  const raw = signed(whole, dkim, Math.floor(Date.parse(created_at) / 1000))
-  if (typeof bytes !== "string") return { raw, packed: pack(raw) }
-  if (track) return { raw, packed: withoutEnd(raw, submitted) }
-  return { raw, packed: new Uint8Array(raw.subarray(0, raw.length - submitted.length)) }
-}
-
-/** The signature fields at the beginning of a signed message: one for each key. */
-function signaturesOf(raw: Uint8Array, keys: number): Uint8Array {
-  if (keys === 0) return new Uint8Array()
-  const head = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
-  const end = head.indexOf("\r\n\r\n") + 2
-  const length = OWN_SIGNATURES.exec(head.toString("latin1", 0, end))?.[0].length ?? 0
-  return new Uint8Array(raw.subarray(0, length))
+  return Buffer.concat([Buffer.from(fields), tracked])
 }
 
 const OWN_SIGNATURES = /^(?:dkim-signature:.*\r\n(?:[ \t].*\r\n)*)+/i
@@ -153,12 +179,12 @@ export function composeSevenBit({ raw: given, dkim, created_at }: MailToNarrow):
   return signed(unsigned, dkim, Math.floor(Date.parse(created_at) / 1000))
 }
 
-/** As `composeAndPack` for each; what goes wrong with one is told beside what became of the others. */
+/** As `composeMail` for each; what goes wrong with one is told beside what became of the others. */
 export async function composeAll(mails: (MailToCompose | MailToSign)[]): Promise<Composed[]> {
   const all: Composed[] = []
   for (const mail of mails) {
     try {
-      all.push(await composeAndPack(mail))
+      all.push(await composeMail(mail))
     } catch (error) {
       const { name, message } = error instanceof Error ? error : new Error(String(error))
       all.push({ error: { name, message } })

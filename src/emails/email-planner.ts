@@ -112,7 +112,8 @@ async function requireWayOut(
   project_id: string,
   domain: string | null,
 ) {
-  if (unsubscribe.takes_mail || (await publicAddress(project_id, domain)) !== undefined) return
+  if (unsubscribe.mail_host !== null || (await publicAddress(project_id, domain)) !== undefined)
+    return
   throw unavailable(NO_WAY_OUT, "no_public_address", 60)
 }
 

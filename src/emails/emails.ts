@@ -6,7 +6,7 @@ import type { Event } from "../events/feed"
 import * as feed from "../events/feed"
 import { fieldsOf } from "../lib/record-fields"
 import { textFromHtml } from "../lib/text-from-html"
-import { isShared, type SharedContent } from "../messages/contents"
+import { isShared } from "../messages/contents"
 import * as messageList from "../messages/message-list"
 import {
   asTheyStand,
@@ -24,24 +24,26 @@ import type { ListWindow } from "../store/rows"
 import type { Reader, Store } from "../store/store"
 import { type HitSummary, NO_HITS, summaries } from "../tracking/tracking"
 import {
+  bytesAgain,
   type MessageBytes,
   named,
+  rulesThen,
   type SharedParts,
-  sharedAgain,
+  type StoredContent,
   shownAgain,
 } from "./compose-email"
 import {
   type EmailContent,
-  type FiledContent,
   isFiled,
   isSubmitted,
   type SubmittedContent,
   textsOf,
 } from "./filed-content"
+import { recipeIn } from "./kept-bytes"
 import type { ReadParts } from "./parts-task"
 import { EmailEvent, ListedEmail } from "./schemas"
 import { isRendered, renderShared, type SharedRules } from "./shared-email"
-import { keptBytes, placeOf } from "./submitted"
+import { placeOf } from "./submitted"
 
 const gone = () => fail("not_found", "There is no such email.")
 
@@ -87,11 +89,13 @@ export async function content(reading: EmailReading, project_id: string, id: str
 
 /** The bytes that were handed over. There are none before the first attempt, and none of mail that was not sent. */
 export async function raw(reading: EmailReading, project_id: string, id: string) {
-  const { store, blobs } = reading
+  const { store } = reading
   const message = await find(store.read, project_id, id)
   const [row] = await store.read.select().from(messageRaws).where(eq(messageRaws.message_id, id))
-  if (row && message.fan_out_id === null) return keptBytes(message, row.raw, blobs)
-  if (row) return sharedRaw(reading, message, row.raw)
+  if (row) {
+    const content = (await lookupStored(store.read, id)) ?? contentGone()
+    return bytesIn(await bytesAgain(reading, message, content, row.raw))
+  }
   if (message.source === AUTH_SOURCE && message.provider !== null && !isOpen(message.status))
     return shownRaw(reading, message)
   if (!(await keepsContent(store.read, id))) return contentGone()
@@ -110,12 +114,6 @@ const bytesIn = (made: MessageBytes) =>
 
 const NOT_SENT = "The message was not sent, so there are no bytes."
 const NOT_COMPOSED = "The message has not been composed yet. Try again in a few seconds."
-
-async function sharedRaw(reading: EmailReading, message: Message, kept: Buffer) {
-  const content = await lookupStored(reading.store.read, message.id)
-  if (!isShared(content)) return contentGone()
-  return bytesIn(await sharedAgain(reading, message, content, kept))
-}
 
 export async function attachment(
   reading: EmailReading,
@@ -155,12 +153,7 @@ export async function cancel(store: Store, project_id: string, id: string): Prom
 async function lookupStored(db: Reader, message_id: string) {
   const one = eq(messageContents.message_id, message_id)
   const [row] = await db.select().from(messageContents).where(one)
-  return readableOf(row?.content) as
-    | EmailContent
-    | FiledContent
-    | SubmittedContent
-    | SharedContent
-    | undefined
+  return readableOf(row?.content) as StoredContent | undefined
 }
 
 /** The content of a message alone, whether or not its texts are stored once for many. Undefined where it is gone. */
@@ -175,19 +168,19 @@ export async function lookupContent(
   }
   if (!isShared(stored)) return stored
   const { project_id, sender_domain } = message
-  const led = await linksLead(store.read, message)
-  const address = led ?? (await rules.publicAddress(project_id, sender_domain))
-  const rendered = await renderShared(rules, message, stored, address || undefined)
+  const left = await lookupRecipe(store.read, message)
+  const address = left ? left.address : await rules.publicAddress(project_id, sender_domain)
+  const rendered = await renderShared(rulesThen(rules, left ?? {}), message, stored, address)
   return isRendered(rendered) ? rendered : UNRENDERED
 }
 
 /** Of a mail that failed because its texts could not be rendered. */
 const UNRENDERED: EmailContent = { html: null, text: null, headers: {} }
 
-/** Where the links of a mail lead that left already, empty where nowhere; undefined where none did. */
-async function linksLead(db: Reader, { id }: Message): Promise<string | undefined> {
+/** Of a mail of a fan-out that left already. */
+async function lookupRecipe(db: Reader, { id }: Message) {
   const [row] = await db.select().from(messageRaws).where(eq(messageRaws.message_id, id))
-  return row?.raw.toString("utf8", 0, row.raw.indexOf("\n"))
+  return row && recipeIn(row.raw, true)
 }
 
 /** The content for people; undefined where it is no longer stored. */

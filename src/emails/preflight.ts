@@ -301,7 +301,8 @@ export const spamContent = ofContent(
 export function unsubscribeHeader({ parts, email, known, address }: Inquiry): Answer {
   if (!known.is_endable) return "A mail of a critical category needs none."
   if (email.category === null) return "A mail without a category needs none."
-  if (address === undefined) return [whyWithout(withoutPage(parts.rules.unsubscribe.takes_mail))]
+  if (address === undefined)
+    return [whyWithout(withoutPage(parts.rules.unsubscribe.mail_host !== null))]
   if (address.startsWith("https:")) {
     return "The mail carries List-Unsubscribe with one click (RFC 8058)."
   }

@@ -183,7 +183,7 @@ export async function linkWarnings(
   if ((await publicAddress(project_id, sender_domain)) !== undefined) return []
   const lacks = [
     ...(wants_tracking ? [UNTRACKED] : []),
-    ...(is_endable ? [withoutPage(unsubscribe.takes_mail)] : []),
+    ...(is_endable ? [withoutPage(unsubscribe.mail_host !== null)] : []),
   ]
   return [{ code: "no_public_address", message: whyWithout(...lacks) }]
 }

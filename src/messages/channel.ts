@@ -1,11 +1,10 @@
 import type { Outcome } from "../providers/provider"
-import type { Kept } from "./contents"
 import type { messages } from "./tables"
 
 export interface Ready {
   content: unknown
-  /** The bytes that leave, packed: written together with what came of the attempt. */
-  keep?: Kept
+  /** What makes the bytes that leave again: written together with what came of the attempt. */
+  keep?: Buffer
 }
 
 /** All the pipeline knows about a channel. Which provider it asks is its own affair. */

@@ -19,7 +19,6 @@ import {
   type Step,
   stepsOf,
 } from "./change"
-import { type Kept, rowOf } from "./contents"
 import {
   addressIn,
   addressOf,
@@ -36,7 +35,7 @@ import {
   tellsScheduled,
 } from "./status-changes"
 import { suppressWhere } from "./suppressed"
-import { attempts, messageFiles, messageRaws, type Status } from "./tables"
+import { attempts, messageRaws, type Status } from "./tables"
 
 export const LOGIN_REFUSED = "login_refused"
 
@@ -48,8 +47,8 @@ export interface DeliveryAttempt {
   started_at: string
   duration_ms: number
   attempt: number
-  /** The bytes that left, packed, to be kept with the first word about an attempt. */
-  keep: Kept | undefined
+  /** What makes the bytes that left again, to be kept with the first word about an attempt. */
+  keep: Buffer | undefined
 }
 
 /** What came of one claim of a message; `end` is missing where nothing was tried. */
@@ -70,7 +69,7 @@ export async function settle(tx: Tx, list: SettledMessage[]) {
       : []
   })
   await insertAttempts(tx, known.flatMap(attemptRow))
-  await keepRaws(tx, known)
+  await insertRaws(tx, known.flatMap(rawRow)) // the first ones stay: they are what left first
   const receipts = known.flatMap(receiptsOf)
   if (receipts.length > 0) await keepReceipts(tx, receipts)
   await changeAll(tx, known.map(changeOf), { are_claimed: true })
@@ -292,30 +291,6 @@ interface Known extends SettledMessage {
   tried: DeliveryAttempt | undefined
 }
 
-/** A statement for Postgres is one text in memory, and so are all rows in it. */
-const MOST_BYTES = 4 * 1024 * 1024
-
-/** The first ones stay: they are what left first. */
-async function keepRaws(tx: Tx, list: Known[]) {
-  let rows: { message_id: string; raw: Buffer }[] = []
-  let bytes = 0
-  const files: { message_id: string; sha256: string }[] = []
-  for (const { message, tried } of list) {
-    if (!tried?.keep) continue
-    const raw = rowOf(tried.keep)
-    if (bytes + raw.length > MOST_BYTES) {
-      await insertRaws(tx, rows)
-      rows = []
-      bytes = 0
-    }
-    rows.push({ message_id: message.id, raw })
-    bytes += raw.length
-    if ("file" in tried.keep) files.push({ message_id: message.id, sha256: tried.keep.file })
-  }
-  await insertRaws(tx, rows)
-  if (files.length > 0) await insertFiles(tx, files)
-}
-
 /** A server may say much; what is kept of it goes into rows, events and the feed. */
 function shortened(tried: DeliveryAttempt): DeliveryAttempt {
   const { outcome } = tried
@@ -348,6 +323,9 @@ function attemptRow(one: Known) {
   ]
 }
 
+const rawRow = ({ message, tried }: Known) =>
+  tried?.keep ? [{ message_id: message.id, raw: tried.keep }] : []
+
 /** The providers' ids, written with the outcome: a report finds both or neither. */
 function receiptsOf({ message: { id: message_id, project_id }, tried }: Known) {
   if (!tried) return []
@@ -361,4 +339,3 @@ function receiptsOf({ message: { id: message_id, project_id }, tried }: Known) {
 
 const insertAttempts = newRowInserter(attempts, "attempt")
 const insertRaws = newRowInserter(messageRaws, "message_id")
-const insertFiles = newRowInserter(messageFiles, "sha256")

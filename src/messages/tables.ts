@@ -245,7 +245,7 @@ life(messageContents, {
   },
 })
 
-/** The very bytes that were handed over: composed at the first attempt, the same ever after. Many are a file (`contents.ts`). */
+/** What makes the very bytes again that were handed over first (`emails/kept-bytes.ts`). */
 export const messageRaws = table("message_raws", {
   message_id: id().references(() => messages.id, { onDelete: "cascade" }),
   raw: bytes().notNull(),

@@ -1,5 +1,4 @@
 import type { Database } from "bun:sqlite"
-import { unpack } from "../../src/lib/compression"
 import { requireEqual } from "./bench"
 import { oneLetter } from "./mail"
 import { scratchFolder } from "./scratch"
@@ -36,7 +35,7 @@ export interface Relayed {
 function signedIn(database: Database): number {
   let count = 0
   for (const { raw } of database.query<Kept, []>("SELECT raw FROM message_raws").iterate()) {
-    if (Buffer.from(unpack(raw)).toString("latin1", 0, 16) === "DKIM-Signature: ") count += 1
+    if (Buffer.from(raw).includes("DKIM-Signature: ")) count += 1
   }
   return count
 }

@@ -1,9 +1,9 @@
 import { afterAll, describe, expect, test } from "bun:test"
 import { createHash } from "node:crypto"
 import PostalMime from "postal-mime"
-import { composeMail } from "../../src/emails/compose-task"
+
 import { parseMail } from "../../src/mailbox/parse-task"
-import { attachable, MAIL, read } from "./composed"
+import { attachable, MAIL, rawOf, read } from "./composed"
 
 const folder = attachable()
 afterAll(() => folder[Symbol.dispose]())
@@ -33,7 +33,7 @@ describe("attachments", () => {
       inner,
       every,
     ]
-    const mail = await composeMail({ ...MAIL, attachments: parts })
+    const mail = await rawOf({ ...MAIL, attachments: parts })
     const hash = (content: Uint8Array) => createHash("sha256").update(content).digest("hex")
 
     const { attachments } = await parseMail(mail)
@@ -73,6 +73,6 @@ describe("attachments", () => {
       content_id: null,
       path: "/nowhere/gone",
     }
-    expect(composeMail({ ...MAIL, attachments: [gone] })).rejects.toThrow()
+    expect(rawOf({ ...MAIL, attachments: [gone] })).rejects.toThrow()
   })
 })

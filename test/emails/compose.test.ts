@@ -3,11 +3,10 @@ import { decodeWords, type Email } from "postal-mime"
 import { openWorkers } from "../../src/core/workers"
 import { compose } from "../../src/emails/compose-email"
 import type { MailToCompose } from "../../src/emails/compose-task"
-import { composeMail } from "../../src/emails/compose-task"
-import { unpack } from "../../src/lib/compression"
+
 import { canonical } from "../../src/lib/mail-text"
 import fc from "../harness/properties"
-import { attachable, MAIL, read } from "./composed"
+import { attachable, MAIL, rawOf, read } from "./composed"
 
 const names = ({ headers }: Email) => headers.map(({ key }) => key).sort()
 
@@ -76,7 +75,7 @@ describe("the header", () => {
   test.each(['"a, b"@example.test', '"a@b.test"@example.test', "o'neil+x%y!z@example.test"])(
     "keeps the address %p",
     async (email) => {
-      const raw = Buffer.from(await composeMail({ ...MAIL, to: { email, name: null } })).toString()
+      const raw = Buffer.from(await rawOf({ ...MAIL, to: { email, name: null } })).toString()
       expect(raw).toMatch(/^To: .*$/m)
       const [, written = ""] = /^To: (.*)$/m.exec(raw.replaceAll("\r", "")) ?? []
       expect(written.replace(/^<|>$/g, "")).toBe(email)
@@ -97,7 +96,7 @@ describe("the header", () => {
       { reply_to: [{ email: "a@b.test, c@d.test", name: null }] },
       { subject: "x\u2028y" },
     ]
-    for (const mail of cases) expect(composeMail({ ...MAIL, ...mail })).rejects.toThrow()
+    for (const mail of cases) expect(rawOf({ ...MAIL, ...mail })).rejects.toThrow()
   })
 
   test("keeps any subject, name and body", async () => {
@@ -148,14 +147,14 @@ describe("the bytes", () => {
     const part = { filename: "a", content_type: "text/plain", content_id: null, path }
     const full: MailToCompose = { ...MAIL, html: "<p>ü</p>", attachments: [part] }
     const workers = openWorkers({ size: 1 })
-    const once = await composeMail(full)
-    const again = await composeMail(structuredClone(full))
-    const { raw: there, packed } = await compose(workers, full)
+    const once = await rawOf(full)
+    const again = await rawOf(structuredClone(full))
+    const { raw: there, recipe } = await compose(workers, full)
     await workers.close()
     expect(Buffer.compare(once, again)).toBe(0)
     expect(Buffer.compare(once, there)).toBe(0)
-    expect(Buffer.compare(once, unpack(packed))).toBe(0)
-    const other = await composeMail({ ...full, message_id: "019a0000-0000-7000-8000-000000000002" })
+    expect(Buffer.compare(once, await rawOf({ ...full, recipe }))).toBe(0)
+    const other = await rawOf({ ...full, message_id: "019a0000-0000-7000-8000-000000000002" })
     expect(Buffer.from(other).toString()).not.toContain(boundaryOf(once))
   })
 

@@ -25,9 +25,12 @@ export const MAIL: MailToCompose = {
   dkim: [],
 }
 
+/** The message as it leaves. */
+export const rawOf = async (mail: MailToCompose) => (await composeMail(mail)).raw
+
 /** What another parser reads in the message. */
 export async function read(mail: Partial<MailToCompose>): Promise<Email & { raw: Uint8Array }> {
-  const raw = await composeMail({ ...MAIL, ...mail })
+  const raw = await rawOf({ ...MAIL, ...mail })
   expect(isClean(raw)).toBe(true)
   return { ...(await PostalMime.parse(raw)), raw }
 }

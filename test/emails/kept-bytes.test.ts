@@ -4,10 +4,10 @@ import { openBlobs } from "../../src/core/blobs"
 import { openSecrets } from "../../src/core/secrets"
 import { openWorkers } from "../../src/core/workers"
 import { emailChannel } from "../../src/emails/channel"
+import { keptBytes } from "../../src/emails/kept-bytes"
 import type { EmailProvider } from "../../src/emails/providers/provider"
-import { unpack } from "../../src/lib/compression"
 import * as pipeline from "../../src/messages/pipeline"
-import { messageFiles, messageRaws, messages } from "../../src/messages/tables"
+import { type Envelope, messageFiles, messageRaws, messages } from "../../src/messages/tables"
 import type { Outcome } from "../../src/providers/provider"
 import { movableClock } from "../harness/clock"
 import { noTemplates } from "../harness/no-templates"
@@ -78,7 +78,9 @@ async function oneMailOf(content: typeof LONG, ...script: Word[]) {
     kept,
     hand: life("first"),
     life,
-    /** What would be composed anew would be another mail from now on. */
+    keep: (raw: Buffer) => store.tx((tx) => tx.update(messageRaws).set({ raw })),
+    blobs: parts.blobs,
+    /** What is composed is another mail from now on. */
     rename: (subject: string) =>
       store.tx((tx) => tx.update(messages).set({ subject }).where(eq(messages.id, message.id))),
     async [Symbol.asyncDispose]() {
@@ -88,35 +90,49 @@ async function oneMailOf(content: typeof LONG, ...script: Word[]) {
   }
 }
 
-test("the bytes are kept with the first outcome, a deferral too, and leave again as they are", async () => {
-  await using mail = await oneMail("retry", "delivered")
+/** Tried twice, the second time as `between` left it. */
+async function triedTwice(content: typeof LONG, between: (mail: Mail) => Promise<unknown>) {
+  const mail = await oneMailOf(content, "retry", "delivered")
   await mail.hand.work(await mail.hand.claimOne())
-  const packed = await mail.kept()
-  expect(packed?.length).toBeLessThan(mail.sent[0]?.raw.length ?? 0)
-  expect(Buffer.from(unpack(packed ?? Buffer.of())).toString()).toBe(mail.sent[0]?.raw ?? "")
-
-  await mail.rename("Another subject")
+  await between(mail)
   clock.advance({ seconds: 61 })
   await mail.hand.work(await mail.hand.claimOne())
-  expect(mail.sent.map(({ kept_before }) => kept_before)).toEqual([false, true])
+  return mail
+}
+
+type Mail = Awaited<ReturnType<typeof oneMailOf>>
+
+test.each([LONG, { ...LONG, text: "Dong, dong, dong.\r\n".repeat(70_000) }])(
+  "what is kept of a mail, however long, is no copy of it, and the same bytes leave again",
+  async (content) => {
+    let kept: Buffer | undefined
+    await using mail = await triedTwice(content, async (one) => {
+      kept = await one.kept()
+    })
+    expect(kept?.length).toBeLessThan(40)
+    expect(mail.sent.map(({ kept_before }) => kept_before)).toEqual([false, true])
+    expect(mail.sent[1]?.raw === mail.sent[0]?.raw).toBe(true)
+    expect(await mail.kept()).toEqual(kept)
+    expect(await mail.store.read.select().from(messageFiles)).toEqual([])
+  },
+)
+
+test("no other bytes leave where these cannot be made again: the message waits until they can", async () => {
+  await using mail = await triedTwice(LONG, (one) => one.rename("Another subject"))
+  expect(mail.sent).toHaveLength(1)
+  expect(await read(mail.store.read, mail.id)).toMatchObject({ status: "queued" })
+  await mail.rename(letter({}).subject ?? "")
+  clock.advance({ seconds: 3600 })
+  await mail.hand.work(await mail.hand.claimOne())
   expect(mail.sent[1]?.raw).toBe(mail.sent[0]?.raw ?? "")
-  expect(await mail.kept()).toEqual(packed)
 })
 
-test("bytes of more than a megabyte are kept as a file, which the row names", async () => {
-  const text = "Dong, dong, dong.\r\n".repeat(70_000)
-  await using mail = await oneMailOf({ ...LONG, text }, "retry", "delivered")
-  await mail.hand.work(await mail.hand.claimOne())
-  const row = await mail.kept()
-  expect(row?.length).toBeLessThan(100)
-  const [file] = await mail.store.read.select().from(messageFiles)
-  expect(row?.toString()).toBe(`file:${file?.sha256}`)
-  expect(file?.message_id).toBe(mail.id)
-
-  await mail.rename("Another subject")
-  clock.advance({ seconds: 61 })
-  await mail.hand.work(await mail.hand.claimOne())
-  expect(mail.sent[1]?.raw === mail.sent[0]?.raw).toBe(true)
+test("a recipe of a version that is not known here makes nothing leave", async () => {
+  await using mail = await triedTwice(LONG, async (one) => {
+    const raw = (await one.kept()) ?? Buffer.of()
+    await one.keep(Buffer.from(raw.fill(99, 1, 2)))
+  })
+  expect(mail.sent).toHaveLength(1)
 })
 
 test("after a crash before the outcome was written the same bytes are composed again", async () => {
@@ -139,14 +155,30 @@ test("after a crash before the outcome was written the same bytes are composed a
   })
 })
 
-test("what an earlier version kept as it is leaves at the next attempt, and stays as it is", async () => {
-  await using mail = await oneMail("delivered")
-  const old = Buffer.from("From: me@example.test\r\nSubject: as it left first\r\n\r\nDong.\r\n")
-  await mail.store.tx(async (tx) => {
-    await tx.insert(messageRaws).values({ message_id: mail.id, raw: old })
-    await tx.update(messages).set({ attempt: 1 }).where(eq(messages.id, mail.id))
-  })
-  await mail.hand.work(await mail.hand.claimOne())
-  expect(mail.sent.map(({ raw }) => raw)).toEqual([old.toString()])
-  expect(Buffer.compare((await mail.kept()) ?? Buffer.of(), old)).toBe(0)
+const LEFT = Buffer.from(`From: me@example.test\r\n\r\n${"As it left first.\r\n".repeat(50)}`)
+
+test("what older versions kept leaves at the next attempt, and stays as it is", async () => {
+  for (const form of ["plain", "packed", "file"]) {
+    await using mail = await triedTwice(LONG, async (one) => {
+      const { sha256 } = await one.blobs.put(LEFT)
+      const packed = Bun.zstdCompressSync(LEFT)
+      const forms = { plain: LEFT, packed, file: Buffer.from(`file:${sha256}`) }
+      await one.keep(forms[form as keyof typeof forms])
+    })
+    expect(mail.sent[1]?.raw).toBe(LEFT.toString())
+  }
+})
+
+test("of bytes in a file older versions kept what comes before them, or what tracking changed", async () => {
+  await using mail = await oneMail()
+  const { sha256, size } = await mail.blobs.put(LEFT)
+  const envelope = { submitted: { sha256, size, wide: false } } as Envelope
+  const fields = Buffer.from("X-Svc-Email-Id: 1\r\n")
+  const whole = Buffer.concat([fields, LEFT])
+  expect((await keptBytes({ envelope }, fields, mail.blobs)).toString()).toBe(whole.toString())
+  const length = Buffer.alloc(8)
+  length.writeBigUInt64BE(BigInt(LEFT.length))
+  const row = Buffer.concat([length, fields])
+  const tracked = { ...envelope, track: { opens: true, clicks: false } }
+  expect((await keptBytes({ envelope: tracked }, row, mail.blobs)).toString()).toBe(`${whole}`)
 })

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test"
-import { composeMail, signed } from "../../src/emails/compose-task"
+import { signed } from "../../src/emails/compose-task"
 import { isClean } from "../../src/lib/mail-text"
 import { missing } from "../harness/peers"
 import fc from "../harness/properties"
 import { sizes } from "../harness/sizes"
-import { attachable, MAIL } from "./composed"
+import { attachable, MAIL, rawOf } from "./composed"
 import { DOMAIN, type Letter, letters, publishedKeys } from "./letters"
 import { byMailauth, byPythonDkim } from "./verifiers"
 
@@ -19,7 +19,7 @@ async function compose({ files, ...letter }: Letter, folder: ReturnType<typeof a
     content_id: null,
     path: folder.file(`${index}`, bytes),
   }))
-  return composeMail({ ...letter, attachments, dkim })
+  return rawOf({ ...letter, attachments, dkim })
 }
 
 const PASS = {
@@ -51,7 +51,7 @@ describe.skipIf(missing("dkimverify"))("letters of every kind", () => {
   })
 
   test("fail as soon as one byte is another, so the verifiers do look", async () => {
-    const raw = Buffer.from(await composeMail({ ...MAIL, dkim }))
+    const raw = Buffer.from(await rawOf({ ...MAIL, dkim }))
     const changed = Buffer.from(raw.toString("latin1").replace("Dong.", "Dang."), "latin1")
     const second = Buffer.from(
       raw.toString("latin1").replace("\r\nTo:", "\r\nFrom: e@e.test\r\nTo:"),
@@ -69,8 +69,8 @@ const lengthOf = (line: string) => line.length
 
 describe("signing", () => {
   test("puts one field for each key before the message, and changes nothing of it", async () => {
-    const plain = Buffer.from(await composeMail(MAIL))
-    const whole = Buffer.from(await composeMail({ ...MAIL, dkim }))
+    const plain = Buffer.from(await rawOf(MAIL))
+    const whole = Buffer.from(await rawOf({ ...MAIL, dkim }))
     expect(whole.subarray(-plain.length).equals(plain)).toBe(true)
     const added = whole.subarray(0, -plain.length).toString()
     expect(added.match(/^DKIM-Signature: /gm)).toHaveLength(dkim.length)
@@ -78,8 +78,8 @@ describe("signing", () => {
   })
 
   test("gives the same bytes at every attempt", async () => {
-    const once = await composeMail({ ...MAIL, dkim })
-    const again = await composeMail({ ...MAIL, dkim })
+    const once = await rawOf({ ...MAIL, dkim })
+    const again = await rawOf({ ...MAIL, dkim })
     expect(Buffer.compare(once, again)).toBe(0)
   })
 

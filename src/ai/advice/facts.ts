@@ -64,7 +64,7 @@ async function senderFacts(rules: SendRules, caller: Caller) {
     lacking: records ? RECORDS.filter((name) => records[name]?.status !== "verified") : [],
     /** Unsubscribe pages have an address that people outside reach. */
     has_pages,
-    takes_mail: rules.unsubscribe.takes_mail,
+    takes_mail: rules.unsubscribe.mail_host !== null,
   }
 }
 
