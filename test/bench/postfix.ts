@@ -1,7 +1,8 @@
-import { readdirSync } from "node:fs"
+import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { locate } from "../harness/peers"
 import { noPostfix, type PostfixSettings, startPostfix } from "../harness/scratch-postfix"
+import { nanosecondsOfFamily } from "./processor"
 import { scratchFolder } from "./scratch"
 import type { Sink } from "./sink"
 
@@ -31,27 +32,38 @@ export async function postfixAccepts(messages: number): Promise<Accepted> {
   return { per_second: messages / seconds, messages }
 }
 
-/**
- * Has a scratch Postfix accept `messages` of `bytes` and hand them to the sink, over as many
- * connections as the load has: from the first one offered to the last one that the sink has.
- */
-export async function postfixRelays(
-  messages: number,
-  { bytes, sink }: { bytes: number; sink: Sink },
-): Promise<Accepted> {
-  using scratch = scratchFolder()
-  await using postfix = await start(scratch.path, {
+/** A scratch Postfix that hands what it accepts to the sink, over as many connections as the load has. */
+export interface PostfixRelay extends AsyncDisposable {
+  /** Offers `messages` of `bytes`: from the first one offered to the last one that the sink has. */
+  burst(messages: number, bytes: number): Promise<{ per_second: number; cost_us: number }>
+}
+
+/** Leaving its scope stops it. */
+export async function postfixRelay(sink: Sink): Promise<PostfixRelay> {
+  const scratch = scratchFolder()
+  const postfix = await start(scratch.path, {
     relayhost: `[127.0.0.1]:${sink.port}`,
     smtp_tls_security_level: "none",
     default_destination_concurrency_limit: String(SESSIONS),
     initial_destination_concurrency: String(SESSIONS),
   })
-  const before = sink.messages()
-  const begun = performance.now()
-  await postfix.take(messages, bytes)
-  const seconds = ((await sink.received(before + messages)) - begun) / 1000
-  if (sink.messages() !== before + messages) throw new Error("Postfix delivered one twice")
-  return { per_second: messages / seconds, messages }
+  const master = Number(readFileSync(join(scratch.path, "spool", "pid", "master.pid"), "utf8"))
+  return {
+    async burst(messages, bytes) {
+      const before = sink.messages()
+      const spent = nanosecondsOfFamily(master)
+      const begun = performance.now()
+      await postfix.take(messages, bytes)
+      const seconds = ((await sink.received(before + messages)) - begun) / 1000
+      const cost_us = (nanosecondsOfFamily(master) - spent) / 1000 / messages
+      if (sink.messages() !== before + messages) throw new Error("Postfix delivered one twice")
+      return { per_second: messages / seconds, cost_us }
+    },
+    async [Symbol.asyncDispose]() {
+      await postfix[Symbol.asyncDispose]()
+      scratch[Symbol.dispose]()
+    },
+  }
 }
 
 interface Postfix extends AsyncDisposable {

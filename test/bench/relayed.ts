@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite"
 import { requireEqual } from "./bench"
 import { oneLetter } from "./mail"
+import { nanosecondsOf } from "./processor"
 import { scratchFolder } from "./scratch"
 import { countRows, databaseOf, initialise, serve } from "./serving"
 import { addSigningDomain } from "./signing-domain"
@@ -30,6 +31,8 @@ export interface Relayed {
   /** Messages, from the first one offered to the last one that the sink has. */
   per_second: number
   accepted_per_second: number
+  /** Processor time of all threads for a message, in microseconds. */
+  cost_us: number
 }
 
 function signedIn(database: Database): number {
@@ -46,43 +49,68 @@ interface Kept {
 
 interface Load {
   bytes: number
-  seconds: number
   /** The sender is a verified domain with an RSA-2048 key, instead of one that the operator vouches for. */
   signed: boolean
 }
 
-/** Posts for `seconds` as fast as it is answered, and waits until the sink has all of it. */
-export async function relayed(sink: Sink, { bytes, seconds, signed }: Load): Promise<Relayed> {
-  using scratch = scratchFolder()
+/** A server that delivers to the sink. Leaving its scope kills it. */
+export interface RelayingServer extends AsyncDisposable {
+  /** Posts for `seconds` as fast as it is answered, and waits until the sink has all of it. */
+  burst(seconds: number): Promise<Relayed>
+  /** Kills it, and counts its rows. */
+  end(): Promise<void>
+}
+
+/** Resolves when the server is warm: after three times `seconds` of the same load. */
+export async function relayingServer(
+  sink: Sink,
+  seconds: number,
+  { bytes, signed }: Load,
+): Promise<RelayingServer> {
+  const scratch = scratchFolder()
   const key = await initialise(scratch.path)
   const vouched: Record<string, string> = signed ? {} : { BELFRY_SENDING_DOMAINS: DOMAIN }
   if (signed) addSigningDomain(scratch.path, DOMAIN)
-  await using server = await serve(scratch.path, key, { ...relayTo(sink.port), ...vouched })
+  const server = await serve(scratch.path, key, { ...relayTo(sink.port), ...vouched })
   const body = oneLetter(scratch.path, FROM, bytes)
-  const send = (length: number) =>
-    post({
-      url: `${server.url}/v1/emails`,
-      headers: server.headers,
-      body,
-      connections: CONNECTIONS,
-      seconds: length,
-    })
-  const before = sink.messages()
-  const warm = (await send(WARM_UP * seconds)).answered
-  await sink.received(before + warm)
+  const { url, headers, pid } = server
+  const load = { url: `${url}/v1/emails`, headers, body, connections: CONNECTIONS }
+  let messages = 0
+  const burst = async (seconds: number): Promise<Relayed> => {
+    const before = sink.messages()
+    const spent = nanosecondsOf(pid)
+    const begun = performance.now()
+    const { answered, per_second: accepted_per_second } = await post({ ...load, seconds })
+    // Not when the load generator ends: it looks for stragglers a second longer.
+    const taken = ((await sink.received(before + answered)) - begun) / 1000
+    const cost_us = (nanosecondsOf(pid) - spent) / 1000 / answered
+    requireEqual("messages at the sink", answered, sink.messages() - before)
+    messages += answered
+    return { per_second: answered / taken, accepted_per_second, cost_us }
+  }
+  await burst(WARM_UP * seconds)
+  return {
+    burst,
+    async end() {
+      await server.kill()
+      using database = databaseOf(scratch.path)
+      requireEqual("messages stored", messages, countRows(database, "messages"))
+      // The bytes are kept with the outcome; the kill may have come before the last ones were written.
+      const told = countRows(database, "messages WHERE status = 'sent'")
+      requireEqual("outcomes that are missing", 0, Math.max(0, messages - told - CONNECTIONS))
+      requireEqual("messages signed", signed ? told : 0, signedIn(database))
+    },
+    async [Symbol.asyncDispose]() {
+      await server.kill()
+      scratch[Symbol.dispose]()
+    },
+  }
+}
 
-  const begun = performance.now()
-  const answers = await send(seconds)
-  const messages = warm + answers.answered
-  // Not when the load generator ends: it looks for stragglers a second longer.
-  const taken = ((await sink.received(before + messages)) - begun) / 1000
-  await server.kill()
-  requireEqual("messages at the sink", messages, sink.messages() - before)
-  using database = databaseOf(scratch.path)
-  requireEqual("messages stored", messages, countRows(database, "messages"))
-  // The bytes are kept with the outcome; the kill may have come before the last ones were written.
-  const told = countRows(database, "messages WHERE status = 'sent'")
-  requireEqual("outcomes that are missing", 0, Math.max(0, messages - told - CONNECTIONS))
-  requireEqual("messages signed", signed ? told : 0, signedIn(database))
-  return { per_second: answers.answered / taken, accepted_per_second: answers.per_second }
+/** One burst of a server of its own. */
+export async function relayed(sink: Sink, { seconds, ...load }: Load & { seconds: number }) {
+  await using server = await relayingServer(sink, seconds, load)
+  const found = await server.burst(seconds)
+  await server.end()
+  return found
 }

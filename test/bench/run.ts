@@ -41,6 +41,7 @@ import { suppressions } from "./suppressions"
 import { templates } from "./templates"
 import { texts } from "./texts"
 import { tracking } from "./tracking"
+import { twoNodes } from "./two-nodes"
 import { webhooks } from "./webhooks"
 
 const FULL: Effort = { rounds: 5, seconds: 5 }
@@ -53,6 +54,7 @@ const mail = [
   backlog,
   cold,
   acceptPostgres,
+  twoNodes,
   limits,
   bodies,
   fairness,
