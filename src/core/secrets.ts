@@ -50,14 +50,15 @@ export function openSecrets(options: MasterKeyOptions) {
     open: (sealed: string, context: string) =>
       openWith(lookUp(keyIdOf(sealed) ?? "") ?? held.used, sealed, context),
     /** HMAC-SHA-256 with a separate key for each purpose, so that two uses cannot be confused. */
-    mac(purpose: string, text: string): Buffer {
-      const { purposes, macs } = held
-      const key = purposes.get(purpose) ?? derive(macs.master, `belfry mac ${purpose}`)
-      purposes.set(purpose, key)
-      return new Bun.CryptoHasher("sha256", key).update(text).digest()
-    },
+    mac: (purpose: string, text: string): Buffer => macWith(held, purpose, text),
     keys: keyRing(options, held, lookUp),
   }
+}
+
+function macWith({ macs, purposes }: MacKeys, purpose: string, text: string): Buffer {
+  const key = purposes.get(purpose) ?? derive(macs.master, `belfry mac ${purpose}`)
+  purposes.set(purpose, key)
+  return new Bun.CryptoHasher("sha256", key).update(text).digest()
 }
 
 type FindKey = (key_id: string) => DerivedKey | undefined
@@ -66,7 +67,7 @@ function finder({ data_dir, master_key }: MasterKeyOptions, first: DerivedKey): 
   const known = new Map([[first.key_id, first]])
   return (key_id) => {
     if (known.has(key_id)) return known.get(key_id)
-    for (const master of otherKeys(data_dir, master_key !== null)) {
+    for (const master of otherKeys(data_dir, master_key !== null, `${OLD_FILE}-${key_id}`)) {
       const derived = derivedFrom(master)
       known.set(derived.key_id, derived)
     }
@@ -75,10 +76,13 @@ function finder({ data_dir, master_key }: MasterKeyOptions, first: DerivedKey): 
 }
 
 /** What is in use now. */
-interface HeldKeys {
+interface HeldKeys extends MacKeys {
   used: DerivedKey
-  macs: DerivedKey
   are_macs_own: boolean
+}
+
+interface MacKeys {
+  macs: DerivedKey
   /** The keys of MACs, by their purpose. */
   purposes: Map<string, Buffer>
 }
@@ -128,6 +132,14 @@ const keyRing = ({ data_dir, master_key }: MasterKeyOptions, held: HeldKeys, loo
     held.macs = derivedFrom(decoded(master_key, "the key of links"))
     held.are_macs_own = false
     held.purposes.clear()
+  },
+  /** Names the master key that MACs are made with. */
+  macKeyId: () => held.macs.key_id,
+  /** Makes the MACs of mail that left under this name; undefined where no file of the data folder has its key. */
+  macsOf(key_id: string): { mac(purpose: string, text: string): Buffer } | undefined {
+    const macs = key_id === held.macs.key_id ? held.macs : lookUp(key_id)
+    const purposes = macs === held.macs ? held.purposes : new Map<string, Buffer>()
+    return macs && { mac: (purpose, text) => macWith({ macs, purposes }, purpose, text) }
   },
   /** The master key that MACs are made with, in base64: to be sealed, never to be shown. */
   forMacs: () => held.macs.master.toString("base64"),
@@ -236,8 +248,8 @@ function masterKey(options: MasterKeyOptions): Buffer {
 }
 
 /** The keys beside the one in use, as far as there are any. */
-function otherKeys(data_dir: string, is_set: boolean): Buffer[] {
-  const names = is_set ? [NEXT_FILE, OLD_FILE] : [FILE, NEXT_FILE, OLD_FILE]
+function otherKeys(data_dir: string, is_set: boolean, ...older: string[]): Buffer[] {
+  const names = [...(is_set ? [] : [FILE]), NEXT_FILE, OLD_FILE, ...older]
   return names.flatMap((name) => {
     try {
       return [read(join(data_dir, name))]

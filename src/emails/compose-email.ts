@@ -27,11 +27,11 @@ import {
   isSubmitted,
   type SubmittedContent,
 } from "./filed-content"
-import { type KeptRecipe, keptBytes, recipeIn, rowOfRecipe } from "./kept-bytes"
 import type { SendRules } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
+import { ChangedBytes, type KeptRecipe, recipeIn, rowOfRecipe } from "./recipe"
 import { isRendered, type NoBytes, renderShared, type SharedRules } from "./shared-email"
-import { placeOf } from "./submitted"
+import { keptBytes, placeOf } from "./submitted"
 
 export interface ComposeParts {
   store: Store
@@ -78,8 +78,8 @@ export async function bytesOf(
   if (!("raw" in made)) return { content: made }
   const { raw, recipe } = made
   if (is_sealed) return { content: raw }
-  const { mail_host } = rules.unsubscribe
-  return { content: raw, keep: rowOfRecipe(recipe, { address, mail_host }) }
+  const then = { mail_host: rules.unsubscribe.mail_host, key_id: secrets.keys.macKeyId() }
+  return { content: raw, keep: rowOfRecipe(recipe, { address, then }) }
 }
 
 /** The content of a mail, as reads find it. */
@@ -94,17 +94,19 @@ export async function bytesAgain(
 ): Promise<MessageBytes> {
   const kept = recipeIn(row, isShared(content))
   if (!kept) return keptBytes(message, row, parts.blobs)
-  const { address, recipe } = kept
+  const { address, then, recipe } = kept
+  const secrets = then ? parts.secrets.keys.macsOf(then.key_id) : parts.secrets
+  if (!secrets) throw new ChangedBytes("the master key of the time when the mail left is not known")
   const rules = rulesThen(parts.rules, kept)
-  const mail = await mailOf({ ...parts, rules, address }, message, content)
+  const mail = await mailOf({ ...parts, secrets, rules, address }, message, content)
   if ("reason" in mail) return mail
   const made = await composed(parts.workers, { ...mail, dkim: [], recipe })
   return "raw" in made ? made.raw : made
 }
 
 /** The links of a mail lead where they led when it left first, whatever the settings say now. */
-export const rulesThen = (rules: SharedRules, { mail_host }: Pick<KeptRecipe, "mail_host">) =>
-  mail_host === undefined ? rules : { ...rules, unsubscribe: rules.unsubscribe.at(mail_host) }
+export const rulesThen = (rules: SharedRules, { then }: Pick<KeptRecipe, "then"> = {}) =>
+  then ? { ...rules, unsubscribe: rules.unsubscribe.at(then.mail_host) } : rules
 
 /** All of a mail but its signatures. */
 async function mailOf(
@@ -214,7 +216,8 @@ function toSign(
   }
 }
 
-type WritingParts = Pick<SharedParts, "secrets" | "blobs" | "rules"> & {
+type WritingParts = Pick<SharedParts, "blobs" | "rules"> & {
+  secrets: Pick<Secrets, "mac">
   /** The public address of this server, for this mail. */
   address: string | undefined
 }
@@ -230,7 +233,7 @@ function unsubscribeFields(
 }
 
 /** What was submitted has no Reply-To then: the address was made for the message. */
-function trackedReplies(secrets: Secrets, { id, envelope }: Message): string {
+function trackedReplies(secrets: Pick<Secrets, "mac">, { id, envelope }: Message): string {
   const [first] = envelope?.reply_to ?? []
   const token = first && readLocalPart(secrets, first.email.split("@", 1)[0] ?? "")
   const made = token?.kind === "r" && token.message_id === id ? first : undefined

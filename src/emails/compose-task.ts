@@ -10,6 +10,7 @@ import { textFromHtml } from "../lib/text-from-html"
 import { sevenBit } from "../lib/transport-encoding"
 import { type HtmlTracking, trackedHtml, trackedMessage } from "../tracking/tracked-html"
 import { textsAt } from "./filed-content"
+import { ChangedBytes, HASH_BYTES, type Recipe } from "./recipe"
 
 export interface MailToCompose {
   message_id: string
@@ -35,30 +36,12 @@ export interface MailToCompose {
   recipe?: Recipe
 }
 
-/** All that it takes to make the bytes of a mail again from what it was composed of. */
-export interface Recipe {
-  /** Of the composer. */
-  version: number
-  /** Of the whole bytes. Older versions of Belfry did not keep it. */
-  hash?: Uint8Array | undefined
-  /** The fields of the signatures, which come first. */
-  signatures: Uint8Array
-}
-
 /**
  * What was asked for can never become a message. Everything else that goes wrong while composing is
  * a fault of this machine, which another try may not meet. The name survives the way out of a thread.
  */
 export class Uncomposable extends Error {
   override readonly name = "Uncomposable"
-}
-
-/**
- * The bytes are not those that left before, or nobody here can compose them: what they were made of has
- * changed. Nothing else may leave in their place. The name survives the way out of a thread.
- */
-export class ChangedBytes extends Error {
-  override readonly name = "ChangedBytes"
 }
 
 interface AttachedFile {
@@ -95,7 +78,7 @@ interface MailToNarrow extends Pick<MailToCompose, "created_at" | "dkim"> {
 /** A message as it leaves, and what is kept of it. */
 export interface ComposedMail {
   raw: Uint8Array
-  recipe: Recipe
+  recipe: Required<Recipe>
 }
 
 /** What came of one mail of a batch. */
@@ -120,9 +103,6 @@ const COMPOSERS: Record<number, (mail: MailToCompose | MailToSign) => Promise<Ui
 
 /** The version that composes new mail. */
 export const COMPOSER = 1
-
-/** Of a SHA-256: enough to tell apart what was never meant to be alike. */
-export const HASH_BYTES = 16
 
 /**
  * Composes and signs, or composes again by the recipe. Throws Uncomposable where the result would not be

@@ -39,8 +39,8 @@ import {
   type SubmittedContent,
   textsOf,
 } from "./filed-content"
-import { recipeIn } from "./kept-bytes"
 import type { ReadParts } from "./parts-task"
+import { recipeIn } from "./recipe"
 import { EmailEvent, ListedEmail } from "./schemas"
 import { isRendered, renderShared, type SharedRules } from "./shared-email"
 import { placeOf } from "./submitted"
@@ -170,7 +170,7 @@ export async function lookupContent(
   const { project_id, sender_domain } = message
   const left = await lookupRecipe(store.read, message)
   const address = left ? left.address : await rules.publicAddress(project_id, sender_domain)
-  const rendered = await renderShared(rulesThen(rules, left ?? {}), message, stored, address)
+  const rendered = await renderShared(rulesThen(rules, left), message, stored, address)
   return isRendered(rendered) ? rendered : UNRENDERED
 }
 

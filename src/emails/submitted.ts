@@ -3,6 +3,8 @@ import type { Blobs } from "../core/blobs"
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { domainOf, type Mailbox } from "../lib/address"
+import { unpack, withEnd } from "../lib/compression"
+import { fileIn } from "../messages/contents"
 import {
   type AudienceFields,
   categoryFields,
@@ -106,6 +108,24 @@ export function placeOf(
   const sha256 = envelope?.submitted?.sha256
   if (!sha256) throw new Error("the message does not say where its bytes are")
   return blobs.path(sha256)
+}
+
+/**
+ * The bytes that were handed over, from what older versions kept of them: packed or not, in the row or in a file
+ * that it names. Of a message whose bytes are a file they kept only what comes before them, and of a tracked one
+ * what differs. Rejects with ENOENT where the file is gone.
+ */
+export async function keptBytes(
+  { envelope }: Pick<Message, "envelope">,
+  row: Uint8Array,
+  blobs: Blobs,
+): Promise<Uint8Array> {
+  const sha256 = envelope?.submitted?.sha256
+  const own = fileIn(row)
+  const kept = own ? await readFile(blobs.path(own)) : row
+  if (!sha256) return unpack(kept)
+  const file = await readFile(blobs.path(sha256))
+  return envelope.track ? withEnd(kept, file) : Buffer.concat([kept, file])
 }
 
 const MESSAGE_ID_FIELD = /^message-id[ \t]*:.*(?:\r\n[ \t].*)*/im

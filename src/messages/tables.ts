@@ -245,7 +245,7 @@ life(messageContents, {
   },
 })
 
-/** What makes the very bytes again that were handed over first (`emails/kept-bytes.ts`). */
+/** What makes the very bytes again that were handed over first (`emails/recipe.ts`). */
 export const messageRaws = table("message_raws", {
   message_id: id().references(() => messages.id, { onDelete: "cascade" }),
   raw: bytes().notNull(),

@@ -2,7 +2,6 @@ import type { Secrets } from "../core/secrets"
 import { type PublicAddress, trackingHost } from "../domains/sending-domains"
 import type { Caller } from "../identity/caller"
 import type { Envelope } from "../messages/tables"
-import { oncePer } from "../store/cached"
 import type { Reader } from "../store/store"
 import { type HtmlTracking, linksToUnsubscribe } from "./tracked-html"
 import { TOKEN_PURPOSE } from "./tracking-tokens"
@@ -61,7 +60,7 @@ export async function trackingAtHost(
  * undefined without it.
  */
 export function trackingFor(
-  secrets: Secrets,
+  secrets: Pick<Secrets, "mac">,
   message_id: string,
   { opens, clicks, host }: NonNullable<Envelope["track"]>,
   headers: Record<string, string>,
@@ -75,13 +74,10 @@ export function trackingFor(
   )
   return {
     ...{ message_id, opens, clicks, base_url: base },
-    key: keyOf(secrets),
+    key: secrets.mac(TOKEN_PURPOSE, "v1"),
     untracked: { urls: unsubscribeLinks(headers), prefixes },
   }
 }
-
-/** Each server has one, for as long as it runs. */
-const keyOf = oncePer((secrets: Secrets): Uint8Array => secrets.mac(TOKEN_PURPOSE, "v1"))
 
 /** The same server under another name. */
 function hostedAt(base_url: string, host: string): string {

@@ -3,13 +3,7 @@ import type { Secrets } from "../core/secrets"
 import { type AnyRoute, anonymousRow, type Call } from "../http/route"
 import { refusalPage } from "../pages/small-page"
 import type { Hits } from "./hits"
-import {
-  readClickToken,
-  readOpenToken,
-  TOKEN_PURPOSE,
-  type TokenKeys,
-  tokenKeys,
-} from "./tracking-tokens"
+import { readClickToken, readOpenToken, TOKEN_PURPOSE, tokenKeys } from "./tracking-tokens"
 
 export interface TrackingParts {
   secrets: Secrets
@@ -20,11 +14,7 @@ type OfToken = Call<unknown, unknown, { token: string }>
 
 /** What mail programs and browsers ask for. Any host name may lead here. */
 export function trackingRoutes({ secrets, hits }: TrackingParts): AnyRoute[] {
-  let derived: TokenKeys | undefined
-  const keys = () => {
-    derived ??= tokenKeys(secrets.mac(TOKEN_PURPOSE, "v1"))
-    return derived
-  }
+  const keys = () => tokenKeys(secrets.mac(TOKEN_PURPOSE, "v1"))
   const note = (
     { request, ip }: OfToken,
     type: "open" | "click",
