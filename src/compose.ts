@@ -52,7 +52,7 @@ import { countDeliveries, deliveryRows, WEBHOOKS } from "./webhooks/delivery-row
 import { openWebhooks } from "./webhooks/open-webhooks"
 import { jobHandlers, recurringWork } from "./work"
 
-/** Messages in flight for each permit to send: some are composed, some recorded, while others are sent. */
+/** Slots for each permit to send: some messages are composed while others are sent. */
 const PER_PERMIT = 2
 
 const EMAIL = "email_provider" as const
@@ -337,11 +337,13 @@ function openLoops(
   const shared = { ...node.loop, lease_ms, holdOf: (queue: string) => pauses.holdOf(queue) }
   const messages = messageTable(store, channels, stopOf)
   const jobs = jobTable(handlers)
+  const slots = PER_PERMIT * concurrency
   return [
     new WorkLoop({
       ...shared,
       table: messages,
-      concurrency: PER_PERMIT * concurrency,
+      concurrency: slots,
+      most_unsettled: slots, // as many again, whose outcomes wait for the disk
       guard: node.guardFor(messages.rows),
     }),
     new WorkLoop({ ...shared, table: jobs, concurrency, guard: node.guardFor(jobs.rows) }),

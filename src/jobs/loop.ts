@@ -37,7 +37,7 @@ const LATE_MILLISECONDS = 1000
  */
 const LATE_A_TURN = 3
 
-/** How many results may wait for the disk after their slots were freed: a crash would run as many again. */
+/** Of work that does not say how many of its results may wait for the disk. */
 const MOST_UNSETTLED = 1000
 
 /** With a picker, the loop rests for this multiple of the time that the last pick took. */
@@ -51,6 +51,11 @@ interface WorkLoopOptions<Row extends WorkRow, End> {
   store: Store
   table: WorkTable<Row, End>
   concurrency: number
+  /**
+   * How many more than `concurrency` may run or wait for the disk with their slots freed, together. A crash
+   * runs all of them again.
+   */
+  most_unsettled?: number
   lease_ms: number
   /** True where no other process can share the queue: then every lease at the start is a dead one. */
   alone: boolean
@@ -208,8 +213,11 @@ export class WorkLoop<Row extends WorkRow, End> {
     this.#late_left = Math.max(LATE_A_TURN, monotonic() - begun) - 1 // one begins with this
   }
 
-  #hasSlot = () =>
-    this.#running.size < this.#options.concurrency && this.#unsettled.size < MOST_UNSETTLED
+  #hasSlot = () => {
+    const { concurrency, most_unsettled = MOST_UNSETTLED } = this.#options
+    const [running, unsettled] = [this.#running.size, this.#unsettled.size]
+    return running < concurrency && running + unsettled < concurrency + most_unsettled
+  }
 
   get #least(): number {
     return Math.min(CLAIM_LIMIT, this.#options.concurrency)
@@ -326,7 +334,6 @@ export class WorkLoop<Row extends WorkRow, End> {
 
   async #work(row: Row) {
     const result = await this.#attempt(row)
-    if (result.retry !== undefined || result.hold) this.#due_known_until = 0
     if (result.frees_slot) this.#unsettled.set(row, this.#settle(row, result))
     else await this.#settle(row, result)
     this.#running.delete(row)
@@ -335,6 +342,7 @@ export class WorkLoop<Row extends WorkRow, End> {
 
   async #settle(row: Row, result: WorkResult<End>) {
     await this.#settler.settle(row, result)
+    if (result.retry !== undefined || result.hold) this.#due_known_until = 0
     this.#options.guard?.end(row.id, !result.hold || result.hold.was_tried === true)
     this.#unsettled.delete(row)
     this.wake()

@@ -14,6 +14,6 @@ export interface Channel {
   deliver(message: typeof messages.$inferSelect, content: unknown): Promise<Outcome>
   /** Ends what `prepare` began for a message, after every outcome. */
   release?(message_id: string): void
-  /** Resolves with a permit for one more attempt: what to call once its result is on disk. */
+  /** Resolves when one more attempt may begin, with what to call at its end. Its result is not on disk then. */
   permit?(): Promise<() => void>
 }

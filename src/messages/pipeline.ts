@@ -172,15 +172,12 @@ export async function deliver(
   try {
     const content = await contentOf(store, message.id)
     const ready = (await channel.prepare?.(message, content, message.attempt)) ?? { content }
-    const settled = await channel.permit?.()
+    const endTurn = await channel.permit?.()
     try {
       const still = await recheck()
-      const result =
-        still && isDeliverable(still) ? await attempt(store, channel, still, ready) : {}
-      return settled ? { ...result, settled } : result
-    } catch (error) {
-      settled?.()
-      throw error
+      return still && isDeliverable(still) ? await attempt(store, channel, still, ready) : {}
+    } finally {
+      endTurn?.()
     }
   } catch (error) {
     if (error instanceof DeferredError) throw error
@@ -205,14 +202,15 @@ async function attempt(
   const outcome = message.attempt === 1 ? answer : await withoutRefusals(store, message, answer)
   const duration_ms = Math.round(monotonic() - begun)
   const end = { outcome, started_at, duration_ms, attempt: message.attempt, keep }
+  const over = { end, frees_slot: true }
   if (outcome.login_refused) {
     const hold: Hold = { until: null, ...outcome.login_refused, was_tried: true }
-    return { end, hold }
+    return { ...over, hold }
   }
   const deferred = [outcome, ...outcome.others].find(({ status }) => status === "retry")
-  if (!deferred) return { end }
+  if (!deferred) return over
   const retry = deferred.reason ?? "The other side asked for another attempt later."
-  return { end, retry, schedule: outcome.schedule }
+  return { ...over, retry, schedule: outcome.schedule }
 }
 
 /** Refused logins were no tries of the recipient's server, so they move its schedule no further. */

@@ -36,7 +36,6 @@ const LEAST_SECONDS = 60
 export function pushChannel({ concurrency, ...parts }: PushChannelParts): Channel {
   const { provider } = parts
   const permits = new Semaphore(concurrency)
-  const held = new Map<string, () => void>()
   return {
     async prepare(message, content) {
       const { id, project_id, stream, address, sandbox } = message
@@ -46,14 +45,10 @@ export function pushChannel({ concurrency, ...parts }: PushChannelParts): Channe
         const admitted = provider.admit?.(id, [address], stream === "auth", project_id, only)
         await admitted?.catch(atMostUntilOver(message))
       }
-      held.set(id, await permits.acquire())
       return { content }
     },
-    release(message_id) {
-      held.get(message_id)?.()
-      held.delete(message_id)
-      provider.dismiss?.(message_id)
-    },
+    permit: () => permits.acquire(),
+    release: (message_id) => provider.dismiss?.(message_id),
     async deliver(message, content) {
       const excluded = asksAudience(message)
         ? await audienceObstacle(parts.store.read, message)

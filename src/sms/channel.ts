@@ -22,27 +22,19 @@ export interface SmsChannelParts {
   concurrency: number
 }
 
-/**
- * Hands a text to its provider, once for each attempt. A text gives its permit back with the answer of the provider,
- * before that is on disk, so that services of texts never wait for a commit. The slots of the loop limit both together.
- */
+/** Hands a text to its provider, once for each attempt. */
 export function smsChannel(parts: SmsChannelParts): Channel {
   const { store, secrets, provider, sandbox, concurrency } = parts
   const permits = new Semaphore(concurrency)
-  const held = new Map<string, () => void>()
   const providerOf = (message: Message) => (message.sandbox ? sandbox : provider)
   return {
     async prepare(message, content) {
       const { id, project_id, stream, address } = message
       await providerOf(message).admit?.(id, [address], stream === "auth", project_id)
-      held.set(id, await permits.acquire())
       return { content }
     },
-    release(message_id) {
-      held.get(message_id)?.()
-      held.delete(message_id)
-      provider.dismiss?.(message_id)
-    },
+    permit: () => permits.acquire(),
+    release: (message_id) => provider.dismiss?.(message_id),
     async deliver(message, content) {
       const { id, project_id, address, sender, envelope, attempt } = message
       const excluded = asksAudience(message)

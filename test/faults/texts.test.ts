@@ -9,8 +9,8 @@ import { initialise, lastingHome, startServe } from "../scenarios/serve"
 
 /** Texts that are on their way at once. */
 const IN_FLIGHT = 16
-/** Some outcomes are being recorded while as many texts are sent. */
-const PER_PERMIT = 2
+/** Some are composed, and the outcomes of others are not on disk yet. */
+const PER_PERMIT = 4
 /** At the gateways, so that some are on their way at any moment. */
 const DELAY_MS = 30
 

@@ -28,6 +28,7 @@ export interface TestLoopOptions {
   store: Store
   work: TestWork
   concurrency: number
+  most_unsettled?: number
   lease_ms: number
   alone: boolean
   isAsked?: () => boolean
