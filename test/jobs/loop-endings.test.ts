@@ -113,6 +113,34 @@ test("ends that storage refuses are kept, with their leases, and no job runs twi
   await loop.stop(20_000)
 })
 
+test("slots are free before results are on disk, until as many wait as may, and a stop loses none", async () => {
+  await using it = await testStore()
+  const full = Object.assign(new Error("full"), { code: "SQLITE_FULL" })
+  let [ran, refused, is_full] = [0, 0, true]
+  await enqueueRings(it.store, 40)
+
+  const loop = await running<number>(
+    it.store,
+    {
+      async run({ bell }) {
+        ran += 1
+        return { end: bell, frees_slot: true }
+      },
+      async onDone() {
+        if (is_full) refused += 1
+        if (is_full) throw full
+      },
+    },
+    { concurrency: 2, most_unsettled: 5 },
+  )
+  while (ran < 7 || refused < 20) await Bun.sleep(2)
+  expect({ ran, running: loop.running }).toEqual({ ran: 7, running: 0 })
+  const stopped = loop.stop(20_000)
+  is_full = false
+  await stopped
+  expect(await allJobs(it.store)).toHaveLength(33)
+})
+
 test("a stopping loop waits for the ends that are not on disk", async () => {
   await using it = await testStore()
   const begun = Promise.withResolvers<void>()

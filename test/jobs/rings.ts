@@ -64,7 +64,7 @@ export function ringTable<End>(work: RingWork<End>): WorkTable<JobRow, End> {
       if (job.name !== ring.name) return plain.run(job, recheck) as Promise<WorkResult<End>>
       const result = await work.run(job.payload as Ring, job)
       const is_plain = !(result.done ?? result.retry ?? result.hold ?? result.settled)
-      return { ...result, frees_slot: is_plain && result.end === undefined }
+      return { frees_slot: is_plain && result.end === undefined, ...result }
     },
     async settle(tx, list) {
       await plain.settle(tx, list as never)
@@ -76,6 +76,7 @@ export function ringTable<End>(work: RingWork<End>): WorkTable<JobRow, End> {
 
 interface LoopOptions {
   concurrency?: number
+  most_unsettled?: number
   alone?: boolean
   lease_ms?: number
   isAsked?: () => boolean
@@ -87,10 +88,11 @@ export type RunningLoop<End = never> = WorkLoop<JobRow, End> & AsyncDisposable
 export async function running<End = never>(
   store: Store,
   work: RingWork<End>,
-  { concurrency = 10, alone = false, lease_ms = LEASE_MS, isAsked = () => false }: LoopOptions = {},
+  options: LoopOptions = {},
 ): Promise<RunningLoop<End>> {
   const table = ringTable(work)
-  const loop = new WorkLoop({ store, table, concurrency, lease_ms, alone, isAsked })
+  const usual = { concurrency: 10, alone: false, lease_ms: LEASE_MS }
+  const loop = new WorkLoop({ store, table, ...usual, ...options })
   await loop.start()
   return Object.assign(loop, { [Symbol.asyncDispose]: () => loop.stop(20_000) })
 }
