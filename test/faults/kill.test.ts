@@ -146,7 +146,7 @@ const has_postgres = !noPostgres()
 if (!has_postgres) note("kill -9 on Postgres: start the tests by `bun run test`")
 
 describe.skipIf(!has_postgres)("on Postgres", () => {
-  const kills = Math.ceil(sizes.kills / 5)
+  const kills = sizes.postgres_kills
 
   test(`${kills} times kill -9 under load, and nothing acknowledged is lost`, async () => {
     await using database = await freshDatabase()

@@ -8,6 +8,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { loadSettings, useSettings } from "../../src/core/config"
 import { leftover } from "./leftovers"
+import { OWN_PORTS } from "./own-ports"
 
 const count = Number(process.env.BELFRY_TEST_JOURNEYS ?? 0)
 
@@ -26,11 +27,7 @@ test("the emails travel", async () => {
   const folder = leftover(mkdtempSync(join(tmpdir(), "belfry-journey-")))
   const flags = {
     data_dir: join(folder, "data"),
-    "http.listen": "127.0.0.1:0",
-    "mailbox.listen": "127.0.0.1:0",
-    "smtp.submission.listen": "127.0.0.1:0",
-    "smtp.inbound.listen": "127.0.0.1:0",
-    "log.level": "error",
+    ...OWN_PORTS,
     "webhooks.require_https": false,
     "webhooks.allow_private": ["127.0.0.0/8"],
   }

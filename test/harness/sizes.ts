@@ -16,6 +16,7 @@ export const sizes = {
   inward: full ? 10_000 : 1_000,
   /** Times that the binary is killed with SIGKILL under load. */
   kills: full ? 50 : 10,
+  postgres_kills: full ? 20 : 2,
   /** Times that it is, at full load, until nothing may be held. */
   crash_loops: full ? 20 : 5,
   /** Subscribers of a publish whose server is killed, and times that it is. */

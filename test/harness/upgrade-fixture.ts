@@ -13,6 +13,7 @@ import { loadSettings, useSettings } from "../../src/core/config"
 import { embedded } from "../../src/store/migrations"
 import { until } from "./hooks"
 import { type Engine, journal } from "./migrations"
+import { OWN_PORTS } from "./own-ports"
 import { freshDatabase, stopOwnServer } from "./postgres"
 import { fillTable, schemaTables } from "./table-rows"
 import { FIXTURE_KEY, FIXTURES } from "./upgrade"
@@ -28,12 +29,7 @@ async function use(data_dir: string, database_url: string | null) {
     data_dir,
     ...(database_url !== null && { database_url }),
     "security.master_key": FIXTURE_KEY,
-    "storage.ballast_mb": 0,
-    "http.listen": "127.0.0.1:0",
-    "mailbox.listen": "127.0.0.1:0",
-    "smtp.submission.listen": "127.0.0.1:0",
-    "smtp.inbound.listen": "127.0.0.1:0",
-    "log.level": "error",
+    ...OWN_PORTS,
     "webhooks.require_https": false,
     "webhooks.allow_private": ["127.0.0.0/8"],
     "dns.servers": ["127.0.0.1:9"],

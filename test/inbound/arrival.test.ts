@@ -10,6 +10,7 @@ import { ensureFirst } from "../../src/tenancy/setup"
 import { emptyDns } from "../harness/empty-dns"
 import { addReceivingDomain } from "../harness/inbound-rows"
 import { leftover } from "../harness/leftovers"
+import { OWN_PORTS } from "../harness/own-ports"
 import { freshDatabase } from "../harness/postgres"
 import { quietLog } from "../harness/quiet"
 import { engine } from "../harness/store"
@@ -38,14 +39,9 @@ const running = await start({
     flags: {
       data_dir: leftover(mkdtempSync(join(tmpdir(), "belfry-arrival-"))),
       ...(database && { database_url: database.url }),
-      "storage.ballast_mb": 0,
-      "http.listen": "127.0.0.1:0",
-      "mailbox.listen": "127.0.0.1:0",
-      "smtp.submission.listen": "127.0.0.1:0",
-      "smtp.inbound.listen": "127.0.0.1:0",
+      ...OWN_PORTS,
       "domains.host": "mx.belfry.test",
       "dns.servers": [dns.server],
-      "log.level": "error",
       "webhooks.require_https": false,
       "webhooks.allow_private": ["127.0.0.0/8"],
     },

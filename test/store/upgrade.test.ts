@@ -16,6 +16,7 @@ import { openStore } from "../../src/store/open"
 import type { Store } from "../../src/store/store"
 import { ensureFirst } from "../../src/tenancy/setup"
 import { leftover } from "../harness/leftovers"
+import { OWN_PORTS } from "../harness/own-ports"
 import { freshDatabase } from "../harness/postgres"
 import { quietLog } from "../harness/quiet"
 import { sizes } from "../harness/sizes"
@@ -76,12 +77,7 @@ const settingsOf = ({ folder, database_url }: { folder: string; database_url: st
       data_dir: folder,
       ...(database_url !== null && { database_url }),
       "security.master_key": FIXTURE_KEY,
-      "storage.ballast_mb": 0,
-      "http.listen": "127.0.0.1:0",
-      "mailbox.listen": "127.0.0.1:0",
-      "smtp.submission.listen": "127.0.0.1:0",
-      "smtp.inbound.listen": "127.0.0.1:0",
-      "log.level": "error",
+      ...OWN_PORTS,
     },
   })
 

@@ -19,6 +19,7 @@ import { deliveries } from "../../../src/webhooks/tables"
 import { ALLOWED_WHILE_HELD } from "../../../src/work"
 import { countingRelay } from "../../fakes/counting-relay"
 import { type Receiver, receiver } from "../../fakes/receiver"
+import { OWN_PORTS } from "../../harness/own-ports"
 import { freshDatabase } from "../../harness/postgres"
 import { quietLog } from "../../harness/quiet"
 import { sizes } from "../../harness/sizes"
@@ -47,17 +48,11 @@ async function database() {
 }
 
 function settingsIn(data_dir: string, database_url: string | null, relay_port: number) {
-  const loopback = "127.0.0.1:0"
   const flags: NonNullable<Sources["flags"]> = {
     data_dir,
     ...(database_url !== null && { database_url }),
-    "storage.ballast_mb": 0,
+    ...OWN_PORTS,
     "storage.min_free_mb": 0,
-    "http.listen": loopback,
-    "mailbox.listen": loopback,
-    "smtp.submission.listen": loopback,
-    "smtp.inbound.listen": loopback,
-    "log.level": "error",
     "webhooks.require_https": false,
     "webhooks.allow_private": ["127.0.0.0/8"],
     "dns.servers": ["127.0.0.1:9"],
