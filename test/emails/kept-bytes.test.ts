@@ -7,7 +7,14 @@ import { emailChannel } from "../../src/emails/channel"
 import type { EmailProvider } from "../../src/emails/providers/provider"
 import { keptBytes } from "../../src/emails/submitted"
 import * as pipeline from "../../src/messages/pipeline"
-import { type Envelope, messageFiles, messageRaws, messages } from "../../src/messages/tables"
+import {
+  type Envelope,
+  messageFiles,
+  messageRaws,
+  messages,
+  type NewMessage,
+} from "../../src/messages/tables"
+import { rotateMasterKey } from "../../src/operations/master-key"
 import type { Outcome } from "../../src/providers/provider"
 import { movableClock } from "../harness/clock"
 import { noTemplates } from "../harness/no-templates"
@@ -25,11 +32,11 @@ const TO = "to@example.test"
 const LONG = { html: null, text: "Dong, dong, dong. ".repeat(40), headers: {} }
 
 /** One accepted message, delivered by hand through the channel of mail. */
-const oneMail = (...script: Word[]) => oneMailOf(LONG, ...script)
+const oneMail = (...script: Word[]) => oneMailOf({ content: LONG }, ...script)
 
 type Word = "retry" | "delivered"
 
-async function oneMailOf(content: typeof LONG, ...script: Word[]) {
+async function oneMailOf(given: Partial<NewMessage>, ...script: Word[]) {
   const base = await testStore()
   const { store, folder } = base
   const workers = openWorkers({ size: 1 })
@@ -69,7 +76,7 @@ async function oneMailOf(content: typeof LONG, ...script: Word[]) {
     const channels = { email, push: email, sms: email, in_app: email }
     return byHand(store, channels, { owner })
   }
-  const message = letter({ content })
+  const message = letter(given)
   await store.tx((tx) => pipeline.accept(tx, [message]))
   return {
     ...base,
@@ -80,6 +87,7 @@ async function oneMailOf(content: typeof LONG, ...script: Word[]) {
     life,
     keep: (raw: Buffer) => store.tx((tx) => tx.update(messageRaws).set({ raw })),
     blobs: parts.blobs,
+    parts,
     /** What is composed is another mail from now on. */
     rename: (subject: string) =>
       store.tx((tx) => tx.update(messages).set({ subject }).where(eq(messages.id, message.id))),
@@ -91,8 +99,8 @@ async function oneMailOf(content: typeof LONG, ...script: Word[]) {
 }
 
 /** Tried twice, the second time as `between` left it. */
-async function triedTwice(content: typeof LONG, between: (mail: Mail) => Promise<unknown>) {
-  const mail = await oneMailOf(content, "retry", "delivered")
+async function triedTwice(given: Partial<NewMessage>, between: (mail: Mail) => Promise<unknown>) {
+  const mail = await oneMailOf(given, "retry", "delivered")
   await mail.hand.work(await mail.hand.claimOne())
   await between(mail)
   clock.advance({ seconds: 61 })
@@ -106,7 +114,7 @@ test.each([LONG, { ...LONG, text: "Dong, dong, dong.\r\n".repeat(70_000) }])(
   "what is kept of a mail, however long, is no copy of it, and the same bytes leave again",
   async (content) => {
     let kept: Buffer | undefined
-    await using mail = await triedTwice(content, async (one) => {
+    await using mail = await triedTwice({ content }, async (one) => {
       kept = await one.kept()
     })
     expect(kept?.length).toBeLessThan(50)
@@ -118,7 +126,7 @@ test.each([LONG, { ...LONG, text: "Dong, dong, dong.\r\n".repeat(70_000) }])(
 )
 
 test("no other bytes leave where these cannot be made again: the message waits until they can", async () => {
-  await using mail = await triedTwice(LONG, (one) => one.rename("Another subject"))
+  await using mail = await triedTwice({ content: LONG }, (one) => one.rename("Another subject"))
   expect(mail.sent).toHaveLength(1)
   expect(await read(mail.store.read, mail.id)).toMatchObject({ status: "queued" })
   await mail.rename(letter({}).subject ?? "")
@@ -127,8 +135,27 @@ test("no other bytes leave where these cannot be made again: the message waits u
   expect(mail.sent[1]?.raw).toBe(mail.sent[0]?.raw ?? "")
 })
 
+test("links lead where they led first, whatever became of address, mail host and master key", async () => {
+  const kind = { track: { opens: true, clicks: true }, unsubscribe: "token" }
+  const { envelope } = letter({})
+  const html = '<p>Dong</p><a href="https://shop.test">Shop</a>'
+  const content = { ...LONG, html }
+  await using mail = await triedTwice(
+    { content, envelope: { ...envelope, ...kind } as Envelope },
+    async ({ parts, folder }) => {
+      parts.rules.publicAddress = async () => "https://other.test"
+      parts.rules.unsubscribe = testLinks.at(null)
+      await rotateMasterKey(parts, { new_key: null, end_links: true })
+      parts.secrets = openSecrets({ data_dir: folder, master_key: null })
+      await rotateMasterKey(parts, { new_key: null, end_links: true })
+    },
+  )
+  expect(mail.sent[0]?.raw).toContain("https://belfry.test/t/c/")
+  expect(mail.sent[1]?.raw).toBe(mail.sent[0]?.raw ?? "")
+})
+
 test("a recipe of a version that is not known here makes nothing leave", async () => {
-  await using mail = await triedTwice(LONG, async (one) => {
+  await using mail = await triedTwice({ content: LONG }, async (one) => {
     const raw = (await one.kept()) ?? Buffer.of()
     await one.keep(Buffer.from(raw.fill(99, 1, 2)))
   })
@@ -159,7 +186,7 @@ const LEFT = Buffer.from(`From: me@example.test\r\n\r\n${"As it left first.\r\n"
 
 test("what older versions kept leaves at the next attempt, and stays as it is", async () => {
   for (const form of ["plain", "packed", "file"]) {
-    await using mail = await triedTwice(LONG, async (one) => {
+    await using mail = await triedTwice({ content: LONG }, async (one) => {
       const { sha256 } = await one.blobs.put(LEFT)
       const packed = Bun.zstdCompressSync(LEFT)
       const forms = { plain: LEFT, packed, file: Buffer.from(`file:${sha256}`) }

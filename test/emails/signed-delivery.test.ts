@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test"
 import { systemMail } from "../../src/emails/instance-mail"
+import { messages } from "../../src/messages/tables"
 import { deliverAll } from "../harness/delivery"
 import { mail } from "../harness/mail"
 import { type TestService, testService } from "../harness/service"
@@ -28,6 +29,10 @@ test("mail of a verified domain leaves signed by each key, and what is kept is w
   })
   const { bytes } = await project.get(`/v1/emails/${sent.body.id}/raw`)
   expect(Buffer.compare(Buffer.from(bytes), raw)).toBe(0)
+  const changed = service.store.tx((tx) => tx.update(messages).set({ subject: "Other" }))
+  await changed // by hand: nothing in Belfry changes what was sent
+  const refused = await project.get(`/v1/emails/${sent.body.id}/raw`)
+  expect([refused.status, refused.body.error.code]).toEqual([500, "internal_error"])
 
   const unsigned = Buffer.from(rawOf(vouched.body.id) ?? "").toString()
   expect(unsigned).toStartWith("From: ")
