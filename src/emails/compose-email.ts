@@ -100,7 +100,11 @@ export async function bytesAgain(
   const rules = rulesThen(parts.rules, kept)
   const mail = await mailOf({ ...parts, secrets, rules, address }, message, content)
   if ("reason" in mail) return mail
-  const made = await composed(parts.workers, { ...mail, dkim: [], recipe })
+  return madeAgain(parts, { ...mail, dkim: [], recipe })
+}
+
+async function madeAgain({ workers }: SharedParts, mail: MailToCompose | MailToSign) {
+  const made = await composed(workers, mail)
   return "raw" in made ? made.raw : made
 }
 
@@ -142,15 +146,8 @@ export type SharedParts = Pick<ComposeParts, "secrets" | "workers" | "blobs"> & 
 }
 
 /** What of a sign-in mail may be shown, as a message. */
-export async function shownAgain(
-  parts: SharedParts,
-  message: Message,
-  content: EmailContent,
-): Promise<MessageBytes> {
-  const mail = toCompose(message, content, { ...parts, address: undefined })
-  const made = await composed(parts.workers, { ...mail, dkim: [] })
-  return "raw" in made ? made.raw : made
-}
+export const shownAgain = (parts: SharedParts, message: Message, content: EmailContent) =>
+  madeAgain(parts, { ...toCompose(message, content, { ...parts, address: undefined }), dkim: [] })
 
 /** The message waits while too many templates do. */
 async function requireRendered(
@@ -191,7 +188,8 @@ export async function inSevenBits(
   return workers.run<Uint8Array>("compose-seven-bit", mail, options)
 }
 
-const findRaw = prepared({ message_id: messageRaws.message_id }, (db: Reader, slot) =>
+/** What is kept of a mail that left; an empty list for any other. */
+export const findRaw = prepared({ message_id: messageRaws.message_id }, (db: Reader, slot) =>
   db.select().from(messageRaws).where(eq(messageRaws.message_id, slot.message_id)),
 )
 

@@ -18,13 +18,14 @@ import { keepsContent } from "../messages/message-retention"
 import { cancelQueued } from "../messages/scheduled"
 import { readableOf } from "../messages/sealed-contents"
 import { AUTH_SOURCE, isOpen, isScheduled, type Message } from "../messages/status-changes"
-import { type LeftOut, messageContents, messageRaws } from "../messages/tables"
+import { type LeftOut, messageContents } from "../messages/tables"
 import { NO_REPLY } from "../providers/provider"
 import type { ListWindow } from "../store/rows"
 import type { Reader, Store } from "../store/store"
 import { type HitSummary, NO_HITS, summaries } from "../tracking/tracking"
 import {
   bytesAgain,
+  findRaw,
   type MessageBytes,
   named,
   rulesThen,
@@ -91,7 +92,7 @@ export async function content(reading: EmailReading, project_id: string, id: str
 export async function raw(reading: EmailReading, project_id: string, id: string) {
   const { store } = reading
   const message = await find(store.read, project_id, id)
-  const [row] = await store.read.select().from(messageRaws).where(eq(messageRaws.message_id, id))
+  const [row] = await findRaw(store.read, { message_id: id })
   if (row) {
     const content = (await lookupStored(store.read, id)) ?? contentGone()
     return bytesIn(await bytesAgain(reading, message, content, row.raw))
@@ -168,7 +169,8 @@ export async function lookupContent(
   }
   if (!isShared(stored)) return stored
   const { project_id, sender_domain } = message
-  const left = await lookupRecipe(store.read, message)
+  const [row] = await findRaw(store.read, { message_id: message.id })
+  const left = row && recipeIn(row.raw, true)
   const address = left ? left.address : await rules.publicAddress(project_id, sender_domain)
   const rendered = await renderShared(rulesThen(rules, left), message, stored, address)
   return isRendered(rendered) ? rendered : UNRENDERED
@@ -176,12 +178,6 @@ export async function lookupContent(
 
 /** Of a mail that failed because its texts could not be rendered. */
 const UNRENDERED: EmailContent = { html: null, text: null, headers: {} }
-
-/** Of a mail of a fan-out that left already. */
-async function lookupRecipe(db: Reader, { id }: Message) {
-  const [row] = await db.select().from(messageRaws).where(eq(messageRaws.message_id, id))
-  return row && recipeIn(row.raw, true)
-}
 
 /** The content for people; undefined where it is no longer stored. */
 async function readContent(reading: EmailReading, message: Message) {
