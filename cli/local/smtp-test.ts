@@ -1,5 +1,6 @@
 import { hostname } from "node:os"
-import { checkServerIdentity, type TLSSocket } from "node:tls"
+import { checkServerIdentity } from "node:tls"
+import type { Socket } from "bun"
 import { SmtpConnection, SmtpConnectionError } from "../../src/emails/smtp/wire"
 import { dotStuffed } from "../../src/lib/mail-text"
 import type { Action, Context } from "../lib/context"
@@ -59,7 +60,11 @@ export const smtpTest: Action<SmtpTestOptions> = async (context, options, server
   const { host, port } = target
   const name = `${host}:${port}`
   const lost = (error: unknown) => unreachable(name, error)
-  const wire = await SmtpConnection.open(port, host, timeoutOf(context)).catch(lost)
+  const wire = await SmtpConnection.open(port, host, timeoutOf(context)).catch((error) => {
+    // An attempt to connect cannot be ended, and keeps the process alive for two minutes.
+    if (error.kind === "timeout") setTimeout(() => process.exit(), 500).unref()
+    return lost(error)
+  })
   const dialogue = new Dialogue(context, target, wire)
   const ended = await dialogue.hold(options, login, ca || undefined).catch(lost)
   const { tls, extensions, steps } = dialogue
@@ -220,14 +225,14 @@ function unreachable(server: string, error: unknown): never {
   })
 }
 
-function sessionOf(socket: TLSSocket, host: string) {
+function sessionOf(socket: Socket<unknown>, host: string) {
   const shown = socket.getPeerCertificate()
   const fault = socket.authorized
     ? checkServerIdentity(host, shown)
-    : (socket.authorizationError ?? "not trusted")
+    : (socket.getAuthorizationError() ?? "not trusted")
   const code = fault instanceof Error && "code" in fault ? fault.code : fault
   return {
-    version: socket.getProtocol() ?? "",
+    version: socket.getTLSVersion(),
     cipher: socket.getCipher().name,
     certificate: {
       subject: nameOf(shown.subject),

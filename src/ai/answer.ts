@@ -1,5 +1,5 @@
+import { deadline } from "../core/deadline"
 import { ApiError } from "../core/errors"
-import { deadline } from "../core/net"
 import { sleep } from "../core/time"
 import { streamedFile } from "../http/download"
 import { asApiError, unavailable } from "../http/envelope"

@@ -1,5 +1,5 @@
+import { deadline } from "../core/deadline"
 import { log } from "../core/log"
-import { deadline } from "../core/net"
 import type { DomainRow, RecordTargets } from "./expected-records"
 import type { DkimAlias, ProviderStanding } from "./tables"
 

@@ -195,12 +195,18 @@ export async function isCleanInTurns(
 
 const DOT_AT_LINE_START = "\r\n."
 
+const END = Buffer.from("\r\n.\r\n")
+const NO_ROOM = Buffer.alloc(0)
+
 /**
  * What follows the 354 of DATA: the message with its leading dots doubled and the line with the
- * single dot behind it (RFC 5321, 4.5.2). The message has CRLF line ends only (`isClean`).
+ * single dot behind it (RFC 5321, 4.5.2). The message has CRLF line ends only (`isClean`). Where it
+ * fits, it is put into `room`.
  */
-export function dotStuffed(raw: Uint8Array): Buffer {
+export function dotStuffed(raw: Uint8Array, room = NO_ROOM): Buffer {
   const message = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
+  const is_ended = message.length === 0 || message.at(-1) === LF
+  const end = is_ended ? END.subarray(2) : END
   const parts: Uint8Array[] = []
   if (message[0] === 0x2e) parts.push(Buffer.from("."))
 
@@ -211,7 +217,9 @@ export function dotStuffed(raw: Uint8Array): Buffer {
     from = dot + 2
     dot = message.indexOf(DOT_AT_LINE_START, dot + 3)
   }
-  const ended = message.length === 0 || message.subarray(-2).toString("latin1") === "\r\n"
-  parts.push(message.subarray(from), Buffer.from(ended ? ".\r\n" : "\r\n.\r\n"))
-  return Buffer.concat(parts)
+  parts.push(message.subarray(from), end)
+  if (parts.length > 2 || message.length + end.length > room.length) return Buffer.concat(parts)
+  room.set(message)
+  room.set(end, message.length)
+  return room.subarray(0, message.length + end.length)
 }

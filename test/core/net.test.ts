@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test"
 import { listening, type NetError } from "../../src/core/destination"
-import { assertPublic, deadline } from "../../src/core/net"
-import { monotonic } from "../../src/core/time"
+import { assertPublic } from "../../src/core/net"
 import { cert } from "./certificate"
 import { closeAll, closing, get, names, raw, refusal, serve } from "./net-fixture"
 
@@ -251,33 +250,4 @@ describe("vetting alone", () => {
 test("a header with a line break is the caller's mistake", () => {
   const headers = { "X-Bad": "a\r\nb: c" }
   expect(get("http://127.0.0.1:1/", { headers })).rejects.toBeInstanceOf(TypeError)
-})
-
-test("a deadline comes once, not before its time, and not when it was dropped", async () => {
-  const begun = monotonic()
-  const reached: string[] = []
-  const last = Promise.withResolvers<void>()
-  let drop = () => {}
-  deadline(60, () => {
-    reached.push("late")
-    last.resolve()
-  })
-  deadline(1, () => {
-    reached.push("early")
-    drop()
-  })
-  drop = deadline(40, () => reached.push("dropped"))
-  await Bun.sleep(0)
-  Bun.sleepSync(80) // a stall, after which all three are due
-  await last.promise
-  expect(reached).toEqual(["early", "late"])
-  expect(monotonic() - begun).toBeGreaterThanOrEqual(60)
-})
-
-test("a deadline may set another one", async () => {
-  const second = Promise.withResolvers<string>()
-  deadline(1, () => {
-    deadline(1, () => second.resolve("came"))
-  })
-  expect(await second.promise).toBe("came")
 })

@@ -1,11 +1,16 @@
-import { connect, isIP, type Socket } from "node:net"
-import { checkServerIdentity, connect as connectTls, TLSSocket } from "node:tls"
+import { isIP } from "node:net"
+import { checkServerIdentity } from "node:tls"
+import type { Socket, SocketHandler } from "bun"
+import { deadline } from "../../core/deadline"
+import { codeOf } from "../../core/faults"
 
 /** Small enough that a slow but living link moves one within the silence time-out. */
 const CHUNK_BYTES = 64 * 1024
 
 /** How long a server may take over our QUIT before the socket is torn down. */
 const FAREWELL_MS = 1_000
+
+const TLS_1_2 = 0x0303 // as OpenSSL counts versions
 
 /** The connection failed us, as opposed to a refusal, which is a reply. Another time it may work. */
 export class SmtpConnectionError extends Error {
@@ -25,25 +30,57 @@ export interface TlsNames {
   verify?: boolean | undefined
 }
 
-/** A socket that is read in whole replies. After the first failure it is destroyed for good. */
+/** What one step waits for. There is one wait at a time. */
+interface Wait {
+  event: "connect" | "handshake" | "drain" | "reply"
+  resolve: () => void
+  reject: (error: SmtpConnectionError) => void
+  dropDeadline: () => void
+}
+
+/** A socket that is read in whole replies. After the first failure it is closed for good. */
 export class SmtpConnection {
-  #socket: Socket
+  #socket: Socket<SmtpConnection> | undefined
+  /** The socket behind the TLS handshake, with the certificate that the server showed. */
+  encrypted: Socket<unknown> | undefined
   #reader = new ReplyReader()
   #replies: SmtpReply[] = []
   /** Replies that are still to come, of which the greeting is the first. */
   #owed = 1
   #failure: SmtpConnectionError | undefined
-  #waiter: Omit<PromiseWithResolvers<void>, "promise"> | undefined
-  #deafen: () => void = () => {}
+  #wait: Wait | undefined
+  /** What the kernel had no room for. It follows as soon as there is some. */
+  #unsent: Buffer | undefined
 
-  private constructor(socket: Socket) {
-    this.#socket = socket
-    this.#listen()
+  private constructor() {}
+
+  static readonly #PLAIN: SocketHandler<SmtpConnection> = {
+    open: (socket) => socket.data.#opened(socket),
+    data: (socket, bytes) => socket.data.#receive(bytes),
+    drain: (socket) => socket.data.#flush(),
+    end: (socket) => socket.data.#closed(),
+    close: (socket, error) => socket.data.#closed(error),
+    error: (socket, error) => socket.data.#broken(error.message),
+  }
+
+  static readonly #TLS: SocketHandler<SmtpConnection> = {
+    ...SmtpConnection.#PLAIN,
+    open: () => {},
+    // The certificate is not looked at here. Where there is a cipher, the handshake is done.
+    handshake: (socket, _, error) => {
+      if (socket.getCipher()?.name) socket.data.#wake("handshake")
+      else if (codeOf(error) === "ECONNRESET") socket.data.#closed()
+      else socket.data.#broken(error?.message ?? "no handshake")
+    },
   }
 
   /** Rejects with SmtpConnectionError only. */
   static async open(port: number, host: string, ms: number): Promise<SmtpConnection> {
-    const wire = new SmtpConnection(connect({ port, host }).setNoDelay(true))
+    const wire = new SmtpConnection()
+    const options = { hostname: host, port, data: wire, socket: SmtpConnection.#PLAIN }
+    Bun.connect(options).catch(({ syscall, code, message }: NodeJS.ErrnoException) =>
+      wire.#broken(syscall === "connect" ? `connect ${code} ${host}:${port}` : message),
+    )
     await wire.#until("connect", `connecting to ${host}:${port}`, ms)
     return wire
   }
@@ -57,18 +94,13 @@ export class SmtpConnection {
     return this.#replies.length > 0 || this.#reader.halfway
   }
 
-  /** The socket behind the TLS handshake, with the certificate that the server showed. */
-  get encrypted(): TLSSocket | undefined {
-    return this.#socket instanceof TLSSocket ? this.#socket : undefined
-  }
-
   get localAddress(): string {
-    return this.#socket.localAddress ?? "127.0.0.1"
+    return this.#socket?.localAddress ?? "127.0.0.1"
   }
 
   /** The next reply. Replies that came before a failure are still given out. */
   async read(waitingFor: string, ms: number): Promise<SmtpReply> {
-    if (this.#replies.length === 0) await this.#wait(waitingFor, ms)
+    if (this.#replies.length === 0) await this.#until("reply", waitingFor, ms)
     const reply = this.#replies.shift()
     if (!reply) throw this.#fail("protocol", `no reply ${waitingFor}`)
     return reply
@@ -83,7 +115,7 @@ export class SmtpConnection {
   write(lines: string[]): void {
     this.#owed += lines.length
     if (this.#failure) throw this.#failure
-    this.#socket.write(`${lines.join("\r\n")}\r\n`)
+    this.#put(`${lines.join("\r\n")}\r\n`)
   }
 
   /**
@@ -95,46 +127,47 @@ export class SmtpConnection {
     for (let from = 0; from < bytes.length; from += CHUNK_BYTES) {
       if (this.#failure) throw this.#failure
       if (this.unasked) return false
-      const last = from + CHUNK_BYTES >= bytes.length
-      const is_drained = this.#socket.write(bytes.subarray(from, from + CHUNK_BYTES))
-      if (!is_drained && !last) await this.#until("drain", "for the server to take the message", ms)
+      this.#put(bytes.subarray(from, from + CHUNK_BYTES))
+      if (!this.#unsent) continue
+      await this.#until("drain", "for the server to take the message", ms)
+      if (this.#unsent) return false
     }
     return true
   }
 
   /** Turns the connection into TLS 1.2 or later, with a certificate that is good for the name. */
   async secure({ host, servername, ca, verify = true }: TlsNames, ms: number): Promise<string> {
-    if (this.#failure) throw this.#failure
+    if (this.#failure || !this.#socket) throw this.#failure
     // What came before the handshake was never protected: an attacker may have put it there.
     if (this.unasked) throw this.#fail("protocol", "the server spoke before the TLS handshake")
     const name = servername ?? host
-    const plain = this.#socket
-    this.#deafen()
-    const socket = connectTls({
-      socket: plain,
-      host: name,
-      ...(isIP(name) === 0 && { servername: name }),
-      ...(ca !== undefined && { ca }),
-      minVersion: "TLSv1.2",
-      rejectUnauthorized: verify,
+    this.#socket.reload({ socket: { drain: () => {} } }) // it would give out the encrypted bytes, too
+    const [, socket] = this.#socket.upgradeTLS<SmtpConnection>({
+      data: this,
+      socket: SmtpConnection.#TLS,
+      tls: {
+        serverName: isIP(name) === 0 ? name : "", // never an address (RFC 6066, 3)
+        ...(ca !== undefined && { ca }),
+        minVersion: TLS_1_2,
+        rejectUnauthorized: false, // it is checked below, in words of ours
+      } as Bun.TLSOptions,
     })
     this.#socket = socket
-    this.#listen("tls")
-    await this.#until("secureConnect", "for the TLS handshake", ms).catch((error: Error) => {
+    this.encrypted = socket
+    await this.#until("handshake", "for the TLS handshake", ms).catch((error: Error) => {
       // Every error here belongs to the handshake. A server that has not greeted was asked for TLS at once.
       throw new SmtpConnectionError("tls", tlsWords(error.message, name, this.#owed > 0))
     })
-    return verify ? this.#checkCertificate(socket, name) : (socket.getProtocol() ?? "TLS")
+    if (verify) this.#checkCertificate(socket, name)
+    return socket.getTLSVersion()
   }
 
-  /** Bun and Node differ in what they check on an upgraded socket, so it is checked here again. */
-  #checkCertificate(socket: TLSSocket, name: string): string {
+  /** The runtime checks only names that it sends to the server, so every name is checked here. */
+  #checkCertificate(socket: Socket<SmtpConnection>, name: string) {
     const wrong = socket.authorized
       ? checkServerIdentity(name, socket.getPeerCertificate())
-      : (socket.authorizationError ?? "certificate not accepted")
-    const words = `TLS: ${wrong instanceof Error ? wrong.message : wrong}`
-    if (wrong) throw this.#fail("tls", tlsWords(words, name, this.#owed > 0))
-    return socket.getProtocol() ?? "TLS"
+      : (socket.getAuthorizationError() ?? new Error("certificate not accepted"))
+    if (wrong) throw this.#fail("tls", tlsWords(`tls: ${wrong.message}`, name, this.#owed > 0))
   }
 
   close(): void {
@@ -144,61 +177,81 @@ export class SmtpConnection {
   /** Says goodbye without waiting for the answer, of which nothing is read. */
   quit(): void {
     if (!this.alive) return
-    const socket = this.#socket
     this.#failure = new SmtpConnectionError("connection", "closed by us")
-    this.#deafen()
-    socket.once("data", () => socket.destroy()).end("QUIT\r\n")
-    setTimeout(() => socket.destroy(), FAREWELL_MS).unref()
+    this.#put("QUIT\r\n")
+    deadline(FAREWELL_MS, () => this.#socket?.close())
   }
 
-  #listen(kind: "connection" | "tls" = "connection") {
-    const socket = this.#socket
-    const closed = () => this.#fail("connection", "the server closed the connection")
-    const receive = (bytes: Buffer) => this.#receive(bytes)
-    socket.on("data", receive).on("end", closed).on("close", closed)
-    // Stays for good: an error without a listener ends the process.
-    socket.on("error", (error) => this.#fail(kind, `${kind}: ${error.message || error.name}`))
-    this.#deafen = () => socket.off("data", receive).off("end", closed).off("close", closed)
+  #opened(socket: Socket<SmtpConnection>) {
+    this.#socket = socket
+    if (this.#failure) return void socket.close() // it came after the time-out
+    socket.setNoDelay(true)
+    this.#wake("connect")
+  }
+
+  #closed(error?: NodeJS.ErrnoException) {
+    if (error) this.#broken(`${error.syscall} ${error.code}`)
+    else this.#fail("connection", "the server closed the connection")
+  }
+
+  #broken(words: string) {
+    const kind = this.encrypted ? "tls" : "connection"
+    this.#fail(kind, `${kind}: ${words}`)
   }
 
   #receive(bytes: Buffer) {
+    if (this.#failure) return void this.#socket?.close()
     const replies = this.#reader.push(bytes, this.#owed)
     this.#owed -= replies.length
     this.#replies.push(...replies)
     // Replies before the fault are delivered first: they came in order.
-    if (this.#replies.length > 0) this.#waiter?.resolve()
+    if (this.#replies.length > 0) this.#wake("reply")
     if (this.#reader.fault !== undefined) this.#fail("protocol", this.#reader.fault)
+  }
+
+  /** Gives it to the kernel, and keeps a copy of what that has no room for. */
+  #put(given: string | Uint8Array) {
+    const taken = this.#unsent ? 0 : Math.max(this.#socket?.write(given) ?? 0, 0) // negative: closed
+    if (taken === Buffer.byteLength(given)) return
+    const rest = Buffer.from(given as string).subarray(taken)
+    this.#unsent = this.#unsent ? Buffer.concat([this.#unsent, rest]) : rest
+  }
+
+  #flush() {
+    const unsent = this.#unsent
+    this.#unsent = undefined
+    if (unsent) this.#put(unsent)
+    if (!this.#unsent) this.#wake("drain")
   }
 
   #fail(kind: SmtpConnectionError["kind"], message: string): SmtpConnectionError {
     if (!this.#failure) {
       this.#failure = new SmtpConnectionError(kind, message)
-      this.#waiter?.reject(this.#failure)
-      this.#socket.destroy()
+      const wait = this.#take()
+      this.#socket?.close()
+      wait?.reject(this.#failure)
     }
     return this.#failure
   }
 
-  async #until(event: "connect" | "secureConnect" | "drain", what: string, ms: number) {
-    const socket = this.#socket
-    const woken = () => this.#waiter?.resolve()
-    socket.once(event, woken)
-    try {
-      await this.#wait(what, ms)
-    } finally {
-      socket.off(event, woken)
-    }
+  /** A reply also ends the wait for room: a server that answers early takes no more. */
+  #wake(event: Wait["event"]) {
+    const awaited = this.#wait?.event
+    if (awaited === event || (awaited === "drain" && event === "reply")) this.#take()?.resolve()
   }
 
-  #wait(what: string, ms: number): Promise<void> {
+  #take(): Wait | undefined {
+    const wait = this.#wait
+    this.#wait = undefined
+    wait?.dropDeadline()
+    return wait
+  }
+
+  #until(event: Wait["event"], what: string, ms: number): Promise<void> {
     if (this.#failure) return Promise.reject(this.#failure)
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const late = () => this.#fail("timeout", `timed out after ${ms / 1000} s ${what}`)
-    const timer = setTimeout(late, ms)
-    this.#waiter = { resolve, reject }
-    return promise.finally(() => {
-      clearTimeout(timer)
-      this.#waiter = undefined
+    return new Promise((resolve, reject) => {
+      const late = () => this.#fail("timeout", `timed out after ${ms / 1000} s ${what}`)
+      this.#wait = { event, resolve, reject, dropDeadline: deadline(ms, late) }
     })
   }
 }
@@ -287,7 +340,9 @@ export class ReplyReader {
   #line(bytes: string): SmtpReply | undefined {
     this.#size += bytes.length
     if (this.#size > MAX_BYTES || this.#lines.length === MAX_LINES) return this.#fail(ENDLESS)
-    const line = veiled(Buffer.from(bytes.replace(/\r$/, ""), "latin1").toString(), this.secrets)
+    const bare = bytes.endsWith("\r") ? bytes.slice(0, -1) : bytes
+    const decoded = PRINTABLE.test(bare) ? bare : Buffer.from(bare, "latin1").toString()
+    const line = veiled(decoded, this.secrets)
     const [, code, mark, words] = /^([2-5]\d\d)(?:([ -])(.*))?$/s.exec(line) ?? []
     if (code === undefined) return this.#fail(`not an SMTP reply: ${clean(line).slice(0, 80)}`)
     this.#lines.push(words ?? "")
@@ -308,12 +363,16 @@ export class ReplyReader {
   }
 }
 
+/** As nearly every line is: nothing in it has to be decoded, or cleaned. */
+const PRINTABLE = /^[ -~]*$/
+
 /** As long as this, a part of a secret is taken for it; a shorter one may be any word. */
 const TELLING = 12
 const SHORTEST = 8
 
 /** Some servers repeat the command that they dislike: what comes from a secret on is left out. */
 function veiled(line: string, secrets: string[]): string {
+  if (secrets.length === 0) return line
   const starts = secrets
     .filter((secret) => secret.length >= SHORTEST)
     .map((one) => one.slice(0, TELLING))
@@ -323,4 +382,5 @@ function veiled(line: string, secrets: string[]): string {
   }, line)
 }
 
-const clean = (text: string) => text.replace(/[\p{Cc}\u2028\u2029]/gu, "?")
+const clean = (text: string) =>
+  PRINTABLE.test(text) ? text : text.replace(/[\p{Cc}\u2028\u2029]/gu, "?")

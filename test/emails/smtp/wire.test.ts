@@ -1,10 +1,14 @@
-import { expect, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
+import { createHash, randomBytes } from "node:crypto"
+import { type AddressInfo, createServer, type Socket } from "node:net"
+import { createServer as createTlsServer } from "node:tls"
 import { smtp } from "../../../src/emails/providers/smtp"
-import { ReplyReader } from "../../../src/emails/smtp/wire"
+import { ReplyReader, SmtpConnection } from "../../../src/emails/smtp/wire"
 import { mailTo } from "../../contracts/email-provider"
 import { WHOLE_FLOOD } from "../../fakes/flood"
+import { selfSigned } from "../../fakes/smtp-certificate"
 import { type Script, smtpSink } from "../../fakes/smtp-sink"
-import { PATIENT } from "../../harness/waits"
+import { NEVER_MS, PATIENT } from "../../harness/waits"
 
 const mail = mailTo("ann@example.test")
 
@@ -111,4 +115,93 @@ test("a flood of consent to a message is consent, and is cut off", async () => {
 
   expect(await it.provider.send(mail)).toMatchObject({ status: "sent" })
   expect(await it.sink.poured()).toBeLessThan(UNREAD)
+})
+
+const own = selfSigned("relay.test")
+
+/** More than the buffers of two sockets hold. */
+const LARGE = randomBytes(32_000_000)
+const sha256 = (bytes: Buffer) => createHash("sha256").update(bytes).digest("hex")
+
+describe.each(["plainly", "through TLS"])("to a server that reads slowly, %s,", (way) => {
+  /** A connection to a server that does with what comes as `serve` says. */
+  async function connected(serve: (socket: Socket) => void) {
+    const sockets = new Set<Socket>()
+    const take = (socket: Socket) => {
+      sockets.add(socket.on("error", () => {}))
+      socket.write("220 hi\r\n")
+      serve(socket)
+    }
+    const is_safe = way === "through TLS"
+    const server = is_safe ? createTlsServer(own, take) : createServer(take)
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+    const { port } = server.address() as AddressInfo
+    const wire = await SmtpConnection.open(port, "127.0.0.1", NEVER_MS)
+    if (is_safe) await wire.secure({ host: "127.0.0.1", ca: own.cert }, NEVER_MS)
+    await wire.read("for the greeting", NEVER_MS)
+    const leave = () => {
+      wire.close()
+      for (const socket of sockets) socket.destroy()
+      server.close()
+    }
+    return { wire, [Symbol.dispose]: leave }
+  }
+
+  test("every byte comes, in order", async () => {
+    const hash = createHash("sha256")
+    let left = LARGE.length + "NOOP\r\n".length
+    using it = await connected((socket) => {
+      socket.on("data", (bytes) => {
+        hash.update(bytes)
+        left -= bytes.length
+        if (left === 0) socket.write("250 taken\r\n250 so was this\r\n")
+        socket.pause()
+        setImmediate(() => socket.resume())
+      })
+    })
+    expect(await it.wire.send(LARGE, NEVER_MS)).toBe(true)
+    it.wire.write(["NOOP"])
+    await it.wire.read("for the reply", NEVER_MS)
+    expect(hash.digest("hex")).toBe(sha256(Buffer.concat([LARGE, Buffer.from("NOOP\r\n")])))
+  })
+
+  test("one that takes no more is given up", async () => {
+    using it = await connected((socket) => socket.pause())
+    const words = "timed out after 0.1 s for the server to take the message"
+    await expect(it.wire.send(LARGE, 100)).rejects.toThrow(words)
+    expect(it.wire.alive).toBe(false)
+  })
+
+  test("a refusal in the middle ends the message", async () => {
+    using it = await connected((socket) => {
+      socket.once("data", () => socket.write("552 5.3.4 too large\r\n"))
+      socket.once("data", () => socket.pause())
+    })
+    expect(await it.wire.send(LARGE, NEVER_MS)).toBe(false)
+    expect(await it.wire.read("for the reply", NEVER_MS)).toMatchObject({ code: 552 })
+  })
+
+  test("one that hangs up is lost", async () => {
+    using it = await connected((socket) => socket.once("data", () => socket.destroy()))
+    await expect(it.wire.send(LARGE, NEVER_MS)).rejects.toThrow(/closed the connection|ECONNRESET/)
+  })
+})
+
+test("no name is told to a server that is known by its address alone", async () => {
+  const told: string[] = []
+  const SNICallback = (name: string, done: (error: null) => void) => {
+    told.push(name)
+    done(null)
+  }
+  const server = createTlsServer({ ...own, SNICallback })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const { port } = server.address() as AddressInfo
+  for (const servername of [undefined, "relay.test"]) {
+    const wire = await SmtpConnection.open(port, "127.0.0.1", NEVER_MS)
+    const names = { host: "127.0.0.1", servername, ca: own.cert }
+    expect(await wire.secure(names, NEVER_MS)).toBe("TLSv1.3")
+    wire.close()
+  }
+  server.close()
+  expect(told).toEqual(["relay.test"])
 })
