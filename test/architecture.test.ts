@@ -265,7 +265,7 @@ test.each<[string, RegExp, RegExp]>([
   [
     "a timer that repeats",
     /setInterval\(/,
-    /^(cli|src\/console)\/|^src\/(core\/(net|idle|disk|certificate)|jobs\/loop|smtp\/mail-servers|http\/(connection-limits|sockets)|operations\/backup\/create-backup|webhooks\/delivery-work)\.ts$/,
+    /^(cli|src\/console)\/|^src\/(core\/(deadline|idle|disk|certificate)|jobs\/loop|smtp\/mail-servers|http\/(connection-limits|sockets)|operations\/backup\/create-backup|webhooks\/delivery-work)\.ts$/,
   ],
   ["a database driver", /"bun:sqlite"|drizzle-orm\/bun-|new SQL\(/, /^src\/store\//],
 ])("%s is used in its own place only", (_, pattern, place) => {
