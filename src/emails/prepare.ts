@@ -35,7 +35,7 @@ export interface SendRules extends RenderRules {
   /** From where attachments that are named by a URL may be fetched. */
   files: FileRules
   /** The first provider that a project configured; null: the instance's own. */
-  providerOf: (project_id: string) => Promise<string | null>
+  providerOf: (project_id: string) => string | null | Promise<string | null>
   /** Domains that the operator vouches for, which stands in for verification. */
   sending_domains: Set<string>
   /** Mail goes to the embedded mailbox. */
@@ -89,10 +89,10 @@ export async function prepare(
   const suppressed = isBlocked(audience)
     ? new Map()
     : refuseSuppressed(known, email.to, { category: email.category })
-  const files =
-    email.attachments.length > 0
-      ? await fetchFiles(email.attachments, { project_id, rules: rules.files, signal })
-      : []
+  const has_files = email.attachments.length > 0
+  const files = has_files
+    ? await fetchFiles(email.attachments, { project_id, rules: rules.files, signal })
+    : []
   refuseSize(sizeOf(rendered, files))
   const recipient = { project_id, address: email.to.email }
   const replyAddress = reply_tracking ? rules.replyAddress : undefined
@@ -102,9 +102,19 @@ export async function prepare(
   const chosen = html ? chosenTracking(rendered, caller) : undefined
   const track = chosen && (await trackingAtHost(chosen, caller, own, rules))
   const message = newEmail({
-    ...rendered,
     ...origin,
-    ...{ account_id, project_id, api_key_id: key_id, sandbox, from, category: null },
+    account_id,
+    project_id,
+    api_key_id: key_id,
+    sandbox,
+    from,
+    to: email.to,
+    cc: email.cc,
+    bcc: email.bcc,
+    subject: rendered.subject,
+    tags: email.tags,
+    metadata: email.metadata,
+    scheduled_at: email.scheduled_at ?? null,
     reply_to: email.reply_to.length > 0 ? email.reply_to : fallback,
     replyAddress,
     kind: {
@@ -113,7 +123,7 @@ export async function prepare(
     },
     template_id: used?.id ?? null,
     subscriber_id: subscriber?.id ?? null,
-    attachments: await store(files, blobs),
+    attachments: has_files ? await store(files, blobs) : [],
     content: await filed.stored({ html, text, headers }, blobs),
     track,
     stream: "transactional",
@@ -141,18 +151,25 @@ export async function requireSendable(
   recipients: Mailbox[],
 ): Promise<string | null> {
   const sendable = await rulesFor(rules, caller.project_id, caller.project_settings.sandbox)
-  await refuseUnsendable(caller, domain, recipients, sendable)
-  return isTrusted(domain, sendable) ? null : domain
+  const is_trusted = isTrusted(domain, sendable)
+  if (is_trusted && caller.domain_id === null) refuseUnreachable(recipients, sendable)
+  else await refuseUnsendable(caller, domain, recipients, sendable)
+  return is_trusted ? null : domain
 }
 
 /** The rules of one project: what it configured counts, and the sandbox more than that. */
-export async function rulesFor(
+export function rulesFor(
   rules: SendRules,
   project_id: string,
   sandbox: boolean,
-): Promise<SendRules> {
+): SendRules | Promise<SendRules> {
   if (sandbox) return inSandbox(rules)
-  const provider = await rules.providerOf(project_id)
+  const provider = rules.providerOf(project_id)
+  if (provider instanceof Promise) return provider.then((name) => rulesOf(rules, name))
+  return rulesOf(rules, provider)
+}
+
+function rulesOf(rules: SendRules, provider: string | null): SendRules {
   if (provider === null) return rules
   const to_mailbox = provider === "mailbox"
   return { ...rules, to_mailbox, mailbox_takes_all: to_mailbox }

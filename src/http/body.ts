@@ -53,7 +53,6 @@ export async function readJson(request: Request, reading: BodyReading): Promise<
     scan.feed(bytes)
   }
   const parts = await readParts(request, { ...reading, onPart })
-  arrived.add(request)
   const bytes = parts.reduce((sum, { length }) => sum + length, 0)
   if (bytes === 0) return bodyOf({})
   if (bytes > MOST_BYTES_HERE || scan.is_heavy) return parseElsewhere(request, parts, reading)
@@ -64,7 +63,6 @@ export async function readJson(request: Request, reading: BodyReading): Promise<
 /** The body as it came: signatures cover its bytes. */
 export async function readBytes(request: Request, reading: BodyReading): Promise<RequestBody> {
   const parts = await readParts(request, { ...reading, onPart: () => {} })
-  arrived.add(request)
   return bodyOf(Buffer.concat(parts))
 }
 
@@ -72,7 +70,6 @@ export async function readBytes(request: Request, reading: BodyReading): Promise
 export async function readForm(request: Request, reading: BodyReading): Promise<RequestBody> {
   const onPart = () => requireType(request, FORM_TYPE, "This page accepts only its own form.")
   const parts = await readParts(request, { ...reading, onPart })
-  arrived.add(request)
   const bytes = Buffer.concat(parts)
   const type = request.headers.get("content-type") ?? ""
   const fields = MULTIPART.test(type)
@@ -91,11 +88,11 @@ async function multipartFields(bytes: Buffer, type: string): Promise<[string, st
   }
 }
 
-const arrived = new WeakSet<Request>()
+/** Requests whose bodies are on their way. */
+const arriving = new Set<Request>()
 
 /** Whether everything of the request is here. Before that its connection waits for the client. */
-export const isWhole = (request: Request): boolean =>
-  request.method === "GET" || request.method === "HEAD" || arrived.has(request)
+export const isWhole = (request: Request): boolean => !arriving.has(request)
 
 const JSON_TYPE = /^application\/json\s*(;|$)/i
 /** Mail programs that post a form may leave its type out. */
@@ -150,16 +147,19 @@ interface Arriving {
 }
 
 /** The body, in parts, each counted when it comes. Reading ends with the first error. */
-export async function readParts(request: Request, arriving: Arriving): Promise<Uint8Array[]> {
+export async function readParts(request: Request, reading: Arriving): Promise<Uint8Array[]> {
+  arriving.add(request)
   try {
     const declared = declaredBytes(request)
     if (declared === undefined || declared > AT_ONCE_BYTES) {
-      return request.body ? await follow(request.body, declared ?? 0, arriving) : []
+      return request.body ? await follow(request.body, declared ?? 0, reading) : []
     }
-    return declared === 0 ? [] : await readAtOnce(request, arriving)
+    return declared === 0 ? [] : await readAtOnce(request, reading)
   } catch (error) {
     if ((error as Error).name === "AbortError") throw broken()
     throw error
+  } finally {
+    arriving.delete(request)
   }
 }
 

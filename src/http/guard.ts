@@ -9,10 +9,16 @@ import * as consoles from "../identity/console-caller"
 import { isWithin, subscriberOf } from "../lib/ip-ranges"
 import type { Store, Tx } from "../store/store"
 import { authorize, mayStayOutside, needOf } from "./authorize"
-import { isForBrowsers, requireOrigin } from "./cors"
+import { requireOrigin } from "./cors"
 import { BY_ADDRESS, type Quota, type RateLimits } from "./rate-limits"
 import type { AnyRoute } from "./route"
-import { offeredTokens } from "./sockets"
+import {
+  asked,
+  credentialOf,
+  isKey,
+  type ShownCredentials,
+  shownCredentials,
+} from "./shown-credentials"
 
 const TOUCH_MILLISECONDS = 60_000
 const MOST_TOUCHED = 10_000
@@ -94,13 +100,14 @@ export class Guard {
     const { caller } = known
     asking.caller = caller
     asking.allowed_origins = caller.allowed_origins
-    asking.quota = this.#limits.peek(...windowOf(caller))
+    const window = windowOf(caller)
+    asking.quota = this.#limits.peek(...window)
     refuseAddress(caller)
     if (!asking.route.any_origin) requireOrigin(asking.request, caller.allowed_origins)
     refuseAccount(caller)
-    asking.quota = await this.countRequest(caller)
+    asking.quota = await this.#limits.take(...window)
     refuseDelivery(asking)
-    const in_project = await known.settle()
+    const in_project = known.settle ? await known.settle() : caller
     authorize(in_project, asking.route, asking.params)
     asking.caller = in_project
     this.#touch(in_project, known.public_key_id)
@@ -117,7 +124,7 @@ export class Guard {
   }
 
   /** Counts one request of the caller. Throws 429 `rate_limit_exceeded`. */
-  countRequest = (caller: Caller): Promise<Quota> => this.#limits.take(...windowOf(caller))
+  countRequest = (caller: Caller): Quota | Promise<Quota> => this.#limits.take(...windowOf(caller))
 
   /** Whether an open connection would still be let in. Counts and records nothing. */
   async stillAdmits(asking: Admission): Promise<boolean> {
@@ -126,7 +133,8 @@ export class Guard {
       refuseAddress(known.caller)
       requireOrigin(asking.request, known.caller.allowed_origins)
       refuseAccount(known.caller)
-      authorize(await known.settle(), asking.route, asking.params)
+      const in_project = known.settle ? await known.settle() : known.caller
+      authorize(in_project, asking.route, asking.params)
       return true
     } catch (error) {
       if (error instanceof ApiError) return false
@@ -156,47 +164,64 @@ export class Guard {
   }
 
   /** Only what fails is counted and refused: a good credential behind the same address goes on. */
-  async #counted<Result>(ip: string, identify: () => Promise<Result>): Promise<Result> {
-    try {
-      return await identify()
-    } catch (error) {
+  #counted<Result>(ip: string, identify: () => Result | Promise<Result>): Result | Promise<Result> {
+    const fail = (error: unknown): never => {
       if (isUnauthorized(error)) this.#limits.countFailure(ip)
       throw error
     }
+    try {
+      const found = identify()
+      return found instanceof Promise ? found.catch(fail) : found
+    } catch (error) {
+      return fail(error)
+    }
+  }
+
+  /** Almost every request has a key and nothing else, which is known at once. */
+  #identify(asking: Admission): Known | Promise<Known> {
+    const shown = shownCredentials(asking)
+    const { secret, public_key, credential } = shown
+    const has_others = secret !== null || public_key !== null || credential === undefined
+    return has_others || !isKey(credential)
+      ? this.#identifyAny(asking, shown)
+      : this.#ofKey(credential, asking.ip)
+  }
+
+  #ofKey(key: string, ip: string): Known | Promise<Known> {
+    const caller = authenticate(this.#store.read, key, ip)
+    return caller instanceof Promise ? caller.then(complete) : complete(caller)
   }
 
   /** A public key beside another credential only names the application. */
-  async #identify(asking: Admission): Promise<Known> {
-    const { ip, request } = asking
+  async #identifyAny(
+    asking: Admission,
+    { secret, public_key, credential }: ShownCredentials,
+  ): Promise<Known> {
+    const { ip } = asking
     const { applications } = this.#verifiers
-    const secret = request.headers.get("x-application-secret")
-    const public_key = publicKeyOf(asking)
-    const credential = credentialOf(asking)
     if (secret !== null && credential !== undefined) return refuse()
     const named = public_key === null ? undefined : await applications.identifyKey(public_key, ip)
     const known =
       secret !== null
-        ? settled(await applications.identifySecret(secret, ip))
+        ? complete(await applications.identifySecret(secret, ip))
         : credential !== undefined && (await this.#ofCredential(credential, asking))
     if (!named) return known || refuse()
-    return known ? beside(known, named) : { ...settled(named.caller), ...named }
+    return known ? beside(known, named) : named
   }
 
   async #ofCredential(credential: string, asking: Admission): Promise<Known> {
     const { ip } = asking
-    if (isKey(credential)) {
-      return settled(await authenticate(this.#store.read, credential, ip))
-    }
+    if (isKey(credential)) return this.#ofKey(credential, ip)
     const { inbox_tokens, applications } = this.#verifiers
     const issuer = [inbox_tokens, applications.user_tokens].find((one) => one.isOwn(credential))
     if (issuer) {
       const bearer = await issuer.identify(credential, ip)
       asking.allowed_origins = bearer.allowed_origins
-      return settled(bearer.caller ?? refuse())
+      return complete(bearer.caller ?? refuse())
     }
     const bearer = await this.#bearer(credential)
     if ("key_id" in bearer) {
-      return settled(await authenticateId(this.#store.read, bearer.key_id, ip))
+      return complete(await authenticateId(this.#store.read, bearer.key_id, ip))
     }
     return this.#inAccount(await this.#person(bearer, ip), asking)
   }
@@ -276,11 +301,11 @@ interface Known {
   caller: Caller
   /** Of the public key that came along. */
   public_key_id?: string
-  /** The same caller in the project that they named. Throws 404 and 422. */
-  settle: () => Promise<Caller>
+  /** The same caller in the project that they named; absent where the credential says all. Throws 404 and 422. */
+  settle?: (() => Promise<Caller>) | undefined
 }
 
-const settled = (caller: Caller): Known => ({ caller, settle: async () => caller })
+const complete = (caller: Caller): Known => ({ caller })
 
 /**
  * A public key beside another credential. Throws 401 where they belong to different projects or applications, and for
@@ -298,53 +323,9 @@ function beside(
     if (one.kind !== "user") return { ...one, application: named }
     return own?.environment_id === named?.environment_id ? one : refuse()
   }
-  return { caller: fit(caller), settle: async () => fit(await settle()), public_key_id }
+  const later = settle && (async () => fit(await settle()))
+  return { caller: fit(caller), settle: later, public_key_id }
 }
-
-/**
- * Whether the row lets the request in as anybody's. A browser's program may send a credential there, and is known
- * by it then. On a socket it does so later.
- */
-export function isAnybodys({ route, request: { headers } }: Pick<Admission, "route" | "request">) {
-  if (!route.callers.includes("none")) return false
-  const is_named = CREDENTIALS.some((name) => headers.has(name))
-  return route.socket !== undefined || !isForBrowsers(route) || !is_named
-}
-
-const CREDENTIALS = ["authorization", "x-api-key", "x-application-key", "x-application-secret"]
-
-const isKey = (credential: string) => credential.startsWith("svc_")
-
-/**
- * One credential, in either header, and for a WebSocket also among its protocols. Two that differ are
- * none; undefined where there is none.
- */
-function credentialOf({ route, request }: Admission): string | undefined {
-  const { headers } = request
-  const key = headers.get("x-api-key")
-  const [offered, ...others] = route.socket ? offeredTokens(request) : []
-  if (others.length > 0) return refuse()
-  const authorization =
-    headers.get("authorization") ?? (offered === undefined ? null : `Bearer ${offered}`)
-  if (offered !== undefined && authorization !== `Bearer ${offered}`) return refuse()
-  if (authorization === null) return key === null || isKey(key) ? (key ?? undefined) : refuse()
-  const bearer = /^Bearer +(\S+)$/i.exec(authorization)?.[1]
-  if (bearer === undefined || (key !== null && key !== bearer)) return refuse()
-  return bearer
-}
-
-/** A link has no headers, so a route may take the key in its query. Two that differ are none. */
-function publicKeyOf(asking: Admission): string | null {
-  const sent = asking.request.headers.get("x-application-key")
-  const named = asked(asking, "application_key")
-  return sent !== null && named && sent !== named ? refuse() : (sent ?? named ?? null)
-}
-
-type Asked = "account_id" | "project_id" | "application_key"
-
-/** What stands in the query, where the route has such a parameter. */
-const asked = ({ route, request }: Admission, name: Asked) =>
-  route.query?.properties[name] ? new URL(request.url).searchParams.get(name) : undefined
 
 function refuseAddress({ ip_addresses, ip }: Caller) {
   if (ip_addresses.length === 0 || isWithin(ip, ip_addresses)) return

@@ -46,31 +46,39 @@ export class RateLimits {
    * Counts one request. Throws 429 `rate_limit_exceeded` when the window is used up. A `scope` of
    * its own is a bucket beside the caller's window, which the headers go on telling of.
    */
-  take(name: string, limit: number | null, scope = REQUESTS): Promise<Quota> {
+  take(name: string, limit: number | null, scope = REQUESTS): Quota | Promise<Quota> {
     return this.#take(this.#windowsOf(name), name, limit, scope)
   }
 
   /** One request to a route that asks for no credential but is worth guessing at. Throws as `take`. */
-  takeEntry(ip: string, limit: number): Promise<Quota> {
+  async takeEntry(ip: string, limit: number): Promise<Quota> {
     return this.#take(this.#entries, `entry:${subscriberOf(ip)}`, limit, REQUESTS)
   }
 
-  async #take(
+  #take(
     windows: RateWindows,
     name: string,
     limit: number | null,
     scope: string,
-  ): Promise<Quota> {
+  ): Quota | Promise<Quota> {
     const window = windows.of(name)
     if (limit === null) return quotaOf(window, limit)
-    while (this.#shared && window.used < limit && window.used >= window.leased) {
-      window.leasing ??= lease(this.#shared, name, window, limit).finally(() => {
+    if (!this.#shared) return counted(window, limit, scope)
+    return this.#takeShared(this.#shared, window, { name, limit, scope })
+  }
+
+  async #takeShared(
+    shared: Store,
+    window: RateWindow,
+    { name, limit, scope }: { name: string; limit: number; scope: string },
+  ): Promise<Quota> {
+    while (window.used < limit && window.used >= window.leased) {
+      window.leasing ??= lease(shared, name, window, limit).finally(() => {
         window.leasing = undefined
       })
       if ((await window.leasing) === 0) throw exceeded(limit, window, scope)
     }
-    countIn(window, limit, scope)
-    return quotaOf(window, limit, Math.max(0, window.given - window.leased))
+    return counted(window, limit, scope)
   }
 
   /**
@@ -107,6 +115,11 @@ export class RateLimits {
     const window = this.#addresses.of(`failed:${subscriberOf(ip)}`)
     countIn(window, FAILED_CREDENTIALS_PER_MINUTE, FAILED)
   }
+}
+
+function counted(window: RateWindow, limit: number, scope: string): Quota {
+  countIn(window, limit, scope)
+  return quotaOf(window, limit, Math.max(0, window.given - window.leased))
 }
 
 function countIn(window: RateWindow, limit: number, scope: string) {

@@ -1,5 +1,5 @@
 import type { Elysia } from "elysia"
-import { ApiError, type ErrorCode, fail, Problems } from "../core/errors"
+import { type ApiError, type ErrorCode, fail, Problems } from "../core/errors"
 import { newRequestId } from "../core/ids"
 import { maskAlso } from "../core/log"
 import type { Secrets } from "../core/secrets"
@@ -21,14 +21,16 @@ import {
 } from "./body"
 import { BodyMemory } from "./body-memory"
 import { corsHeaders, isForBrowsers, preflight, requireOwnPage } from "./cors"
+import { Deadlines } from "./deadlines"
 import { asApiError, type HeaderFields, respond, respondError } from "./envelope"
-import { type Admission, type CredentialVerifiers, Guard, isAnybodys } from "./guard"
+import { type Admission, type CredentialVerifiers, Guard } from "./guard"
 import * as idempotency from "./idempotency"
 import type { RecentTraffic } from "./listener"
 import { quotaHeaders, type RateLimits } from "./rate-limits"
 import { isResendClient, resendArea } from "./resend-client"
 import type { AnyRoute, Call, RouteAnswer } from "./route"
 import type { ServerHealth } from "./server-health"
+import { isAnybodys } from "./shown-credentials"
 import { requireUpgrade, Sockets, type SocketTimes, Upgrade, type Upgrader } from "./sockets"
 import {
   absence,
@@ -126,6 +128,7 @@ interface Context {
 
 interface State extends Admission {
   id: string
+  path: string
   /** Near misses among the fields of the request. */
   warnings: Problems
   error_code?: ErrorCode
@@ -136,14 +139,14 @@ class RequestHandler {
   readonly #options: RequestHandlerOptions
   readonly #limits: RateLimits
   readonly #guard: Guard
-  readonly #time_limit_ms: number
+  readonly #deadlines: Deadlines
   readonly #running = new idempotency.RunningClaims()
   readonly #sockets: Sockets
   readonly #bodies: BodyMemory
 
   constructor(options: RequestHandlerOptions) {
     this.#options = options
-    this.#time_limit_ms = options.time_limit_ms ?? TIME_LIMIT_MILLISECONDS
+    this.#deadlines = new Deadlines(options.time_limit_ms ?? TIME_LIMIT_MILLISECONDS)
     const { store, body_memory_mb: memory_mb, body_time } = options
     this.#bodies = new BodyMemory({ memory_mb, ...(body_time && { now: body_time }) })
     this.#sockets = new Sockets(options.socket_times)
@@ -160,22 +163,29 @@ class RequestHandler {
     const started = monotonic()
     this.#options.traffic.note()
     const ip = this.#addressOf(request, server)
-    const own = { id: requestId(request), warnings: new Problems() }
-    const state: State = { route, request, params, ip, ...own }
+    const path = pathOf(request)
+    const state: State = {
+      route,
+      request,
+      params,
+      path,
+      ip,
+      id: requestId(request),
+      warnings: new Problems(),
+    }
     const response = await this.#respond(state, server)
     if (!route.unlogged) this.#note(state, response.status, monotonic() - started)
     return response
   }
 
   async #respond(state: State, server: Upgrader | null): Promise<Response> {
-    const { route, request, id, ip } = state
+    const { route, request, path, id, ip } = state
     try {
-      const { time_limit_ms = this.#time_limit_ms } = route
-      if (route.time_limit_ms)
-        server?.timeout(request, Math.ceil(time_limit_ms / 1000) + SPARE_SECONDS)
-      const answer = await withDeadline(time_limit_ms, (signal) => this.#run(state, signal))
+      const { time_limit_ms } = route
+      if (time_limit_ms) server?.timeout(request, Math.ceil(time_limit_ms / 1000) + SPARE_SECONDS)
+      const answer = await this.#deadlines.run((signal) => this.#run(state, signal), time_limit_ms)
       if (answer instanceof Upgrade) return this.#switch(state, answer, server)
-      const area = isResendClient(request) ? resendArea(pathOf(request)) : undefined
+      const area = isResendClient(request) ? resendArea(path) : undefined
       const beside = { warnings: state.warnings.list, area }
       return respond(answer, route.status[0], id, headersOf(state), beside)
     } catch (thrown) {
@@ -183,7 +193,7 @@ class RequestHandler {
       const error = asApiError(thrown, id, request.method)
       state.error_code = error.code
       const own = { warnings: state.warnings.list, page: route.page }
-      const told = { method: request.method, path: pathOf(request), ...own }
+      const told = { method: request.method, path, ...own }
       return respondError(error, id, headersOf(state), told)
     }
   }
@@ -204,7 +214,7 @@ class RequestHandler {
     return new Response(null, { status: 101 }) // the runtime has answered the upgrade itself
   }
 
-  #note({ route, request, id, ip, caller, error_code }: State, status: number, ms: number) {
+  #note({ route, request, path, id, ip, caller, error_code }: State, status: number, ms: number) {
     if (!route.path.startsWith("/v1/")) return
     this.#options.requests.add({
       request_id: id,
@@ -212,7 +222,7 @@ class RequestHandler {
       is_anonymous: !caller || caller.kind === "none",
       key_id: caller?.key_id ?? null,
       method: request.method,
-      path: shownPath(route, pathOf(request)),
+      path: shownPath(route, path),
       status,
       duration_ms: Math.round(ms),
       ip,
@@ -285,22 +295,20 @@ class RequestHandler {
   }
 
   async #perform(state: State, body: RequestBody, signal: AbortSignal): Promise<RouteAnswer> {
-    const { route, request, id: request_id, params, ip } = state
+    const { route, request, id: request_id, params, path, ip } = state
     const caller = state.caller as Caller
     const { project_id } = caller
     this.#options.meter.count(caller)
-    const call = { request, params, request_id, ip, caller, project_id, signal }
-    const claiming = { request, path: pathOf(request), caller, route, body }
     const claim = route.idempotent
-      ? idempotency.claimOf(claiming, this.#options.secrets)
+      ? idempotency.claimOf({ request, path, caller, route, body }, this.#options.secrets)
       : undefined
-    const { value: raw } = body
-    const run = (own: Unread) => handle(route, own, raw, state.warnings)
-    if (!claim) return run({ ...call, claim })
+    const call = { request, params, request_id, ip, caller, project_id, signal, claim }
+    const run = () => handle(route, call, body.value, state.warnings)
+    if (!claim) return run()
 
     this.#running.begin(claim)
     try {
-      return await this.#once({ ...call, claim }, run)
+      return await this.#once(claim, run)
     } finally {
       this.#running.end(claim)
     }
@@ -311,15 +319,15 @@ class RequestHandler {
    * a handler takes the claim in the transaction of its work, and there a second one fails. It is
    * told the first answer even where it would be refused now.
    */
-  async #once(call: Claimed, run: (call: Claimed) => Eventually): Promise<RouteAnswer> {
+  async #once(claim: idempotency.Claim, run: () => Eventually): Promise<RouteAnswer> {
     try {
-      return await run(call)
+      return await run()
     } catch (error) {
-      const kept = await idempotency.lookup(this.#options.store.read, call.claim)
+      const kept = await idempotency.lookup(this.#options.store.read, claim)
       // The answer as it was, under the id of the request that asks for it again.
       if (kept) return { ...kept, headers: { "idempotent-replayed": "true" } }
-      const is_old = error instanceof idempotency.AlreadyAnswered && call.claim.renewed
-      if (is_old) return await run(call)
+      const is_old = error instanceof idempotency.AlreadyAnswered && claim.renewed
+      if (is_old) return await run()
       throw error
     }
   }
@@ -327,13 +335,11 @@ class RequestHandler {
 
 type Eventually = Promise<RouteAnswer> | RouteAnswer
 
-type Claimed = Unread & { claim: idempotency.Claim }
-
 /** 404 for a word in the path that is none of its choices. Callers that may not ask were refused before. */
-function refuseOther({ route, request, params }: State): void {
+function refuseOther({ route, path, params }: State): void {
   for (const [name, words] of Object.entries(route.choices ?? {})) {
     if (words.includes(params[name] ?? "")) continue
-    fail("not_found", `There is no ${shownPath(route, pathOf(request))}.`)
+    fail("not_found", `There is no ${shownPath(route, path)}.`)
   }
 }
 
@@ -369,32 +375,4 @@ function handle(route: AnyRoute, call: Unread, raw: unknown, warnings: Problems)
   const query = readSearch(route, call.request, noteUnknown, problems)
   problems.throwIfAny()
   return route.handle({ ...call, body, query } as Call<never, never, never>)
-}
-
-/** Throws 504 `timeout` when `run` takes longer; its signal is aborted then. */
-function withDeadline<Result>(
-  limit_ms: number,
-  run: (signal: AbortSignal) => Promise<Result>,
-): Promise<Result> {
-  const stop = new AbortController()
-  // One promise for every request there is: a race of two would cost it a microsecond more.
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      stop.abort()
-      const seconds = Math.ceil(limit_ms / 1000)
-      reject(
-        new ApiError(
-          "timeout",
-          `The request took longer than ${seconds} seconds. Check its effect before you try again.`,
-        ),
-      )
-    }, limit_ms)
-    const beforehand =
-      <Value>(settle: (value: Value) => void) =>
-      (value: Value) => {
-        clearTimeout(timer)
-        settle(value)
-      }
-    run(stop.signal).then(beforehand(resolve), beforehand(reject))
-  })
 }

@@ -240,13 +240,15 @@ function patternRule({ pattern = "" }: TSchema): string {
 export function settleNames(schema: TSchema | undefined, body: unknown, problems: Problems) {
   const { properties } = (schema ?? {}) as Partial<TObject>
   if (!properties || !isObject(body)) return body
-  const settled = { ...body }
+  let settled = body
   for (const name of Object.keys(body)) {
     const field = Object.hasOwn(properties, name) ? properties[name] : undefined
     const real = field?.[ALIAS_OF] as string | undefined
     if (field?.[NOT_OFFERED]) refuseNotOffered(name, body[name], problems)
-    if (real) delete settled[name]
-    if (real && body[name] !== null) rename(settled, { name, real, value: body[name] }, problems)
+    if (!real) continue
+    if (settled === body) settled = { ...body }
+    delete settled[name]
+    if (body[name] !== null) rename(settled, { name, real, value: body[name] }, problems)
   }
   return settled
 }

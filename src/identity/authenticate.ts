@@ -11,6 +11,7 @@ import { accounts, apiKeys, projects } from "./tables"
 
 interface ProvenKey {
   row: KeyRow
+  /** At the address of the last request. */
   caller: Caller
 }
 
@@ -25,10 +26,16 @@ const proofs = cached<ProvenKey | undefined>({
 })
 
 /** One answer for a missing, unknown, revoked and expired key, so that a guesser learns nothing. */
-export async function authenticate(db: Reader, key: string, ip: string): Promise<Caller> {
+export function authenticate(db: Reader, key: string, ip: string): Caller | Promise<Caller> {
   const hash = hashOf(key)
-  const proven = await proofs(db, hash, () => prove(db, key, hash))
-  return proven && isUsable(proven.row) ? { ...proven.caller, ip } : refuse()
+  const proven = proofs(db, hash, () => prove(db, key, hash))
+  return proven instanceof Promise ? proven.then((one) => usable(one, ip)) : usable(proven, ip)
+}
+
+function usable(proven: ProvenKey | undefined, ip: string): Caller {
+  if (!proven || !isUsable(proven.row)) return refuse()
+  if (proven.caller.ip !== ip) proven.caller = { ...proven.caller, ip }
+  return proven.caller
 }
 
 const knownKeys = cached<KeyRow | undefined>({

@@ -152,17 +152,18 @@ const NUMBER = /^(?:\d+|0x[0-9a-f]*)$/
 
 /** Mail comes from few domains and goes to a few hundred, each read several times a message. */
 const MOST_KNOWN = 1_000
-const known = new Map<string, string | undefined>()
+const known = new Map<string, string | false>()
 
 /**
  * The domain of a mailbox in lower case and A-labels, as it is sent; undefined when it is not
  * valid.
  */
 export function wireDomain(domain: string): string | undefined {
-  if (known.has(domain)) return known.get(domain)
+  const found = known.get(domain)
+  if (found !== undefined) return found || undefined
   const wire = readDomain(domain)
   if (known.size >= MOST_KNOWN) known.clear()
-  if (domain.length <= MAX_DOMAIN_OCTETS) known.set(domain, wire)
+  if (domain.length <= MAX_DOMAIN_OCTETS) known.set(domain, wire ?? false)
   return wire
 }
 

@@ -44,7 +44,7 @@ export async function admit(
 ): Promise<Map<MessageEntry, ApiError>> {
   const refused = new Map<MessageEntry, ApiError>()
   for (const step of [refuseFull, reserveAll, refuseByStatus, refuseByCountry, slowDown]) {
-    const left = list.filter((entry) => !refused.has(entry))
+    const left = refused.size === 0 ? list : list.filter((entry) => !refused.has(entry))
     await step(tx, { left, mode, refused })
   }
   const to_countries = list.filter((entry) => isToCountry(entry) && !refused.has(entry))
@@ -83,9 +83,9 @@ async function refuseFull(tx: Tx, admission: Admission) {
 
 /** Asks nothing where the month has no limit. */
 async function reserveAll(tx: Tx, admission: Admission) {
-  for (const { allowance, entries } of groups(admission.left, limitName)) {
-    const { limit } = allowance
-    if (limit === null) continue
+  const limited = admission.left.filter(({ allowance }) => (allowance?.limit ?? null) !== null)
+  for (const { allowance, entries } of groups(limited, limitName)) {
+    const limit = allowance.limit ?? 0
     const units = entries.map(unitsOf)
     await ask(admission, entries, units, (list) => reserveEach(tx, { ...allowance, limit }, list))
   }
@@ -183,9 +183,9 @@ const bucketName = ({ message: { project_id, channel } }: CountedEntry) =>
 
 /** A batch takes its number of emails at once, and waits as a whole. Asks nothing where a second has no limit. */
 async function slowDown(tx: Tx, { left, mode, refused }: Admission) {
-  for (const { entries, ...first } of groups(left, bucketName)) {
+  const limited = left.filter(({ allowance }) => (allowance?.sends_per_second ?? null) !== null)
+  for (const { entries, ...first } of groups(limited, bucketName)) {
     const bucket = bucketOf(first)
-    if (bucket.limit === null) continue
     const sends = sendsOf(entries)
     const total = Math.max(...sends) + 1
     const wishes = mode === "apart" ? Array.from({ length: total }, () => 1) : [total]

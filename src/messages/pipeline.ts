@@ -130,12 +130,11 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
   const files = accepted.flatMap((message, at) => filesOf(message, list[at]?.content))
   if (files.length > 0) await insertFiles(tx, files)
   const due = accepted.filter(({ scheduled_at, state }) => scheduled_at === null && state === READY)
+  const is_plain = list.every((one) => !(one.refused || one.received || one.delivered))
   await emitAll(tx, [
-    ...accepted.filter(isToldNow).flatMap(queuedEvents),
+    ...queuedEvents(accepted),
     ...accepted.flatMap(leftOutEvents),
-    ...accepted.filter(({ error }) => error).flatMap(refusedEvents),
-    ...accepted.flatMap((message, at) => receivedEvents(message, list[at]?.received)),
-    ...accepted.flatMap((message, at) => createdEvents(message, list[at]?.delivered)),
+    ...(is_plain ? NO_EVENTS : endedEvents(accepted, list)),
   ])
   await bumpAll(tx, countsOf(accepted))
   const by_day = accepted.filter(({ channel }) => countsByDay(channel))
@@ -251,10 +250,24 @@ function firstType(message: Message): string | null {
 const isToldNow = ({ scheduled_at, channel, status }: Message): boolean =>
   status !== "received" && (scheduled_at === null || tellsScheduled(channel))
 
-const queuedEvents = (message: Message) =>
-  message.recipients.flatMap(({ email: address }) =>
-    eventsOf(message, { type: "queued", address }, message.created_at),
-  )
+function queuedEvents(accepted: Message[]): NewEvent[] {
+  const all: NewEvent[] = []
+  for (const message of accepted) {
+    if (!isToldNow(message)) continue
+    for (const { email: address } of message.recipients)
+      all.push(...eventsOf(message, { type: "queued", address }, message.created_at))
+  }
+  return all
+}
+
+const NO_EVENTS: NewEvent[] = []
+
+/** Of messages that end where they are accepted. */
+const endedEvents = (accepted: Message[], list: NewMessage[]): NewEvent[] => [
+  ...accepted.filter(({ error }) => error).flatMap(refusedEvents),
+  ...accepted.flatMap((message, at) => receivedEvents(message, list[at]?.received)),
+  ...accepted.flatMap((message, at) => createdEvents(message, list[at]?.delivered)),
+]
 
 const leftOutEvents = (message: Message): NewEvent[] =>
   (message.envelope?.left_out ?? []).flatMap(({ email: address, text }) =>

@@ -58,13 +58,16 @@ export const isOwn = ([first]: ConfigRow[]): boolean =>
   first === undefined || first.project_id === INSTANCE
 
 /** The provider that a project asks first; null where that is the instance's own. For accepting messages. */
-export async function firstProvider(
+export function firstProvider(
   db: Reader,
   kind: ProviderKind,
   project_id: string,
-): Promise<string | null> {
-  const rows = await routing(db, kind, project_id, { recent: true })
-  return isOwn(rows) ? null : (rows[0]?.provider ?? null)
+): string | null | Promise<string | null> {
+  const rows = configured(db, kind, project_id, true)
+  if (!(rows instanceof Promise) && isUsable(rows)) return rows[0]?.provider ?? null
+  return routing(db, kind, project_id, { recent: true }).then((all) =>
+    isOwn(all) ? null : (all[0]?.provider ?? null),
+  )
 }
 
 /** A provider refuses our login, and messages wait for it. */

@@ -54,13 +54,13 @@ export class RequestLog {
     })
   }
 
-  add({ is_anonymous, path, ...answered }: AnsweredRequest) {
-    if (is_anonymous && ++this.#anonymous > ANONYMOUS_PER_FLUSH) return
+  add(answered: AnsweredRequest) {
+    if (answered.is_anonymous && ++this.#anonymous > ANONYMOUS_PER_FLUSH) return
     if (answered.status < 400 && ++this.#successes > SUCCESSES_PER_FLUSH) this.#behind.lose(1)
     else if (this.#behind.admit()) {
       const id = newId()
-      const short_path = path.slice(0, MOST_PATH)
-      this.#behind.put(id, { ...answered, id, path: short_path, created_at: now() })
+      const path = answered.path.slice(0, MOST_PATH)
+      this.#behind.put(id, { ...answered, id, path, created_at: now() })
     }
   }
 

@@ -47,7 +47,7 @@ export function submissionHandlers(parts: SubmissionParts): SubmissionHandlers {
       identity.caller = await identity.renew().catch((error) => {
         throw ending(replyToLogin(error))
       })
-      await replied(() => guard.countRequest(identity.caller))
+      await replied(async () => guard.countRequest(identity.caller))
     },
     onRecipient: (address, session) =>
       replied(() => admitRecipient(parts, address, identityOf(session))),

@@ -103,6 +103,8 @@ export class Recent<Value> {
   readonly #options: RecentOptions<Value>
   readonly #kept = new Map<string, { value: Value; size: number; at: number }>()
   #size = 0
+  /** Until then nothing that is kept is old enough to give way. */
+  #full_until = 0
 
   constructor(options: RecentOptions<Value>) {
     this.#options = options
@@ -120,7 +122,7 @@ export class Recent<Value> {
   keep(key: string, value: Value, { at = monotonic(), size = this.#sizeOf(value) } = {}) {
     const { most, most_of_one = most } = this.#options
     if (size > most_of_one) return
-    if (this.#size + size > most) this.#forgetOld(at - RECENT_MILLISECONDS)
+    if (this.#size + size > most && at >= this.#full_until) this.#forgetOld(at)
     if (this.#size + size > most) return
     this.#kept.set(key, { value, size, at })
     this.#size += size
@@ -130,9 +132,10 @@ export class Recent<Value> {
     return this.#options.sizeOf?.(value) ?? 1
   }
 
-  #forgetOld(before: number) {
+  #forgetOld(now: number) {
     for (const [oldest, { at }] of this.#kept) {
-      if (at >= before) return
+      this.#full_until = at + RECENT_MILLISECONDS
+      if (now <= this.#full_until) return
       this.remove(oldest)
     }
   }

@@ -117,7 +117,8 @@ export function adder<
     const shard = tx.isAlone ? 0 : Math.floor(Math.random() * shards)
     const merged = new Map<string, Record<string, unknown>>()
     for (const row of rows as Record<string, unknown>[]) {
-      const place = key.map((name) => row[name]).join("\0")
+      let place = ""
+      for (const name of key) place += `${row[name]}\0`
       const known = merged.get(place)
       if (!known) merged.set(place, { ...row, shard })
       else for (const sum of sums) known[sum] = (known[sum] as number) + (row[sum] as number)
