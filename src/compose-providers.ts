@@ -4,7 +4,7 @@ import type { Secrets } from "./core/secrets"
 import { DeviceFates } from "./devices/device-fates"
 import { emailContext, permitsOf } from "./emails/email-context"
 import type { SendRules } from "./emails/prepare"
-import type { OutgoingMail } from "./emails/providers/provider"
+import { emailFailover } from "./emails/providers/hand-over"
 import { ConcurrencyLimit } from "./emails/smtp/destination-limits"
 import { textSimulator } from "./mailbox/text-simulator"
 import { Failover } from "./providers/failover"
@@ -119,7 +119,7 @@ export async function openProviders(
   }
   const failover = { store, kind: EMAIL, providers: open_providers, permits }
   return {
-    provider: new Failover<OutgoingMail>(failover),
+    provider: emailFailover(failover),
     open_providers,
     providers,
     identityOf: emailIdentities(store.read, open_providers),

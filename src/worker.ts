@@ -1,7 +1,10 @@
 import { serveTasks } from "./core/worker-task"
 
-/** The thread for work that costs CPU, or waits for the disk. Libraries load with the first task that needs them. */
-serveTasks({
+/** As `emails/mailer-orders.ts` says it: only the mailer loads that. */
+const MAILER = "--mailer"
+
+/** For work that costs CPU, or waits for the disk. Libraries load with the first task that needs them. */
+const TASKS = {
   "copy-log": async () => (await import("./store/file-tasks")).copyLog,
   "check-file": async () => (await import("./store/file-tasks")).checkFile,
   "read-rows": async () => (await import("./store/read-task")).readRows,
@@ -11,8 +14,6 @@ serveTasks({
   "inspect-copy": async () => (await import("./store/database-copy")).inspectCopy,
   "pack-archive": async () => (await import("./operations/backup/pack-task")).packArchive,
   compose: async () => (await import("./emails/compose-task")).composeMail,
-  "compose-seven-bit": async () => (await import("./emails/compose-task")).composeSevenBit,
-  "compose-batch": async () => (await import("./emails/compose-task")).composeAll,
   "check-content": async () => (await import("./emails/content-check-task")).checkContent,
   "advice-content": async () => (await import("./ai/advice/content-facts-task")).contentFacts,
   "text-from-html": async () => (await import("./lib/text-from-html")).textFromHtml,
@@ -33,4 +34,7 @@ serveTasks({
   "parse-inbound": async () => (await import("./inbound/parse-inbound-task")).readInbound,
   "read-small-mails": async () => (await import("./inbound/verify-task")).readSmallMails,
   "verify-mail": async () => (await import("./inbound/verify-task")).verifyMail,
-})
+}
+
+if (process.argv.includes(MAILER)) (await import("./emails/mailer-thread")).serveMailer()
+else serveTasks(TASKS)

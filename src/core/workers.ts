@@ -258,7 +258,7 @@ class Pool {
 }
 
 /** Whether this process can open `count` more files now. */
-function hasDescriptors(count: number): boolean {
+export function hasDescriptors(count: number): boolean {
   const opened: number[] = []
   try {
     while (opened.length < count) opened.push(openSync("/dev/null", "r"))
@@ -270,7 +270,7 @@ function hasDescriptors(count: number): boolean {
   }
 }
 
-const noDescriptors = () =>
+export const noDescriptors = () =>
   Object.assign(new Error("no worker thread can start, because too many files are open"), {
     code: "EMFILE",
   })

@@ -1,4 +1,3 @@
-import { isAscii as isSevenBit } from "node:buffer"
 import { localPartFor } from "../core/mail-token"
 import type { Secrets } from "../core/secrets"
 import { isVerified, returnPathHost, senderReadiness } from "../domains/sending-domains"
@@ -24,11 +23,13 @@ import type { Reader, Store } from "../store/store"
 import {
   bytesOf,
   type ComposeParts,
-  inSevenBits,
-  type MessageBytes,
+  type ReadyMail,
   unsignedWarner,
+  withoutComposing,
 } from "./compose-email"
+import { MailNotMade } from "./mailer-orders"
 import type { SendRules } from "./prepare"
+import { handOver } from "./providers/hand-over"
 import type { EmailProvider } from "./providers/provider"
 import type { NoBytes } from "./shared-email"
 import { outcomeOf } from "./smtp/outcome"
@@ -62,12 +63,12 @@ export function emailChannel(parts: EmailChannelParts): Channel {
     release: (message_id) => parts.provider.dismiss?.(message_id),
     permit: () => permits.acquire(),
     async deliver(message, content) {
-      const bytes = content as MessageBytes
+      const ready = content as ReadyMail | NoBytes
       const provider = providerOf(message)
       if (!provider) return withoutBytes(parts.provider, message, { reason: NO_SANDBOX })
       const obstacle = await senderObstacle(parts, message, provider.name)
       if (obstacle) return signInOutcome(message, obstacle, AUTH_SECONDS_APART)
-      if (!(bytes instanceof Uint8Array)) return withoutBytes(provider, message, bytes)
+      if ("reason" in ready) return withoutBytes(provider, message, ready)
       const excluded = asksAudience(message)
         ? await audienceObstacle(store.read, message)
         : undefined
@@ -77,16 +78,21 @@ export function emailChannel(parts: EmailChannelParts): Channel {
       const stopped = await suppressedMeanwhile(store.read, message)
       const { to, held } = triedNow(queues, without(message, stopped))
       if (to.length === 0) return outcomeOf(stopped, { provider: name, schedule })
-      const outcome = await provider.send({
+      const { raw, signing } = ready
+      const sending = handOver(provider, {
         message_id: message.id,
         project_id: message.project_id,
         from: message.envelope?.from?.email ?? "",
         reports_to: () => returnPathOf(store.read, secrets, message),
         to,
         config_id: message.envelope?.released_to,
-        raw: bytes,
+        raw,
         smtputf8: isWide(message),
-        ...(!isSevenBit(bytes) && { inSevenBits: () => inSevenBits(parts, message, bytes) }),
+        ...(signing && { signing }),
+      })
+      const outcome = await sending.catch((error) => {
+        if (!(error instanceof MailNotMade)) throw error
+        return withoutBytes(provider, message, withoutComposing(message.id, error.cause))
       })
       const others = [...outcome.others, ...stopped]
       const whole = stopped.length > 0 ? { ...outcome, others } : outcome

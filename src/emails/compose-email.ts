@@ -5,7 +5,7 @@ import { codeOf } from "../core/faults"
 import { log } from "../core/log"
 import { EMAIL_ID_HEADER, emailIdHeader, readLocalPart } from "../core/mail-token"
 import type { Secrets } from "../core/secrets"
-import { batchesPerPool, type Workers } from "../core/workers"
+import type { Workers } from "../core/workers"
 import { type OpenedKey, signingKeys } from "../domains/keys"
 import { DeferredError } from "../jobs/work-item"
 import { isBuiltIn } from "../lib/address"
@@ -19,7 +19,7 @@ import { firstProvider } from "../providers/routing"
 import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
 import { trackingFor } from "../tracking/choice"
-import type { Composed, ComposedMail, MailToCompose, MailToSign } from "./compose-task"
+import type { ComposedMail, MailToCompose, MailToMake, MailToSign } from "./compose-task"
 import {
   type EmailContent,
   type FiledContent,
@@ -27,9 +27,11 @@ import {
   isSubmitted,
   type SubmittedContent,
 } from "./filed-content"
+import { mailer } from "./mailer"
+import { MailNotMade } from "./mailer-orders"
 import type { SendRules } from "./prepare"
-import type { EmailProvider } from "./providers/provider"
-import { ChangedBytes, type KeptRecipe, recipeIn, rowOfRecipe } from "./recipe"
+import type { EmailProvider, UnsentMail } from "./providers/provider"
+import { ChangedBytes, type KeptRecipe, type Recipe, recipeIn, rowOfRecipe } from "./recipe"
 import { isRendered, type NoBytes, renderShared, type SharedRules } from "./shared-email"
 import { keptBytes, placeOf } from "./submitted"
 
@@ -42,9 +44,6 @@ export interface ComposeParts {
   provider: EmailProvider
   rules: Pick<SendRules, "sending_domains" | "unsubscribe" | "templates" | "publicAddress">
 }
-
-/** The message as it leaves, or why there can be none. */
-export type MessageBytes = Uint8Array | NoBytes
 
 interface ToCompose {
   /** As it is stored: EmailContent, its texts in a file, sealed, or bytes. */
@@ -62,24 +61,44 @@ export async function bytesOf(
   parts: ComposeParts,
   message: Message,
   { content, attempt, warnUnsigned }: ToCompose,
-): Promise<Ready & { content: MessageBytes }> {
+): Promise<Ready & { content: ReadyMail | NoBytes }> {
   const { store, secrets, workers, rules } = parts
   const is_sealed = isSealed(content)
   const is_new = is_sealed || attempt === 1
   const [kept] = is_new ? [] : await findRaw(store.read, { message_id: message.id })
-  if (kept) return { content: await bytesAgain(parts, message, content as StoredContent, kept.raw) }
+  const dkim = await keysOf({ store, secrets }, message)
+  if (kept) {
+    const again = await mailAgain(parts, message, content as StoredContent, kept.raw)
+    if ("reason" in again) return { content: again }
+    const signing = { dkim, created_at: wantedSince(message) }
+    if (again instanceof Uint8Array) return { content: { raw: again, signing } }
+    return { content: await readied(workers, { ...again, dkim }) }
+  }
   const opened = is_sealed ? openContent<SealedEmail>(secrets, message.id, content) : content
   const address = await addressFor(rules, message)
   const mail = await mailOf({ ...parts, address }, message, opened as StoredContent)
   if ("reason" in mail) return { content: mail }
-  const dkim = await keysOf({ store, secrets }, message)
   await warnUnsigned(message, dkim)
-  const made = await composed(workers, { ...mail, dkim })
-  if (!("raw" in made)) return { content: made }
-  const { raw, recipe } = made
-  if (is_sealed) return { content: raw }
+  const ready = await readied(workers, { ...mail, dkim })
+  if (is_sealed || "reason" in ready) return { content: ready }
   const then = { mail_host: rules.unsubscribe.mail_host, key_id: secrets.keys.macKeyId() }
-  return { content: raw, keep: rowOfRecipe(recipe, { address, then }) }
+  const keep = () => {
+    const { recipe } = ready.raw instanceof Uint8Array ? ready : ready.raw
+    return recipe && rowOfRecipe(recipe, { address, then })
+  }
+  return { content: ready, keep }
+}
+
+/** A mail that can be sent: small mail is made by the thread that sends it. */
+export interface ReadyMail extends Pick<UnsentMail, "raw" | "signing"> {
+  /** Of bytes that were made just now. */
+  recipe?: Required<Recipe>
+}
+
+async function readied(workers: Workers, mail: MailToMake): Promise<ReadyMail | NoBytes> {
+  if (isSmall(mail)) return { raw: { mail, recipe: undefined } }
+  const made = await composed(workers, mail)
+  return "reason" in made ? made : { ...made, signing: mail }
 }
 
 /** The content of a mail, as reads find it. */
@@ -91,7 +110,19 @@ export async function bytesAgain(
   message: Message,
   content: StoredContent,
   row: Buffer,
-): Promise<MessageBytes> {
+): Promise<Uint8Array | NoBytes> {
+  const again = await mailAgain(parts, message, content, row)
+  if (again instanceof Uint8Array || "reason" in again) return again
+  return madeAgain(parts, { ...again, dkim: [] })
+}
+
+/** The same before it is composed. Older versions of Belfry kept the bytes themselves. */
+async function mailAgain(
+  parts: SharedParts,
+  message: Message,
+  content: StoredContent,
+  row: Buffer,
+): Promise<Uint8Array | Omit<MailToCompose, "dkim"> | Omit<MailToSign, "dkim"> | NoBytes> {
   const kept = recipeIn(row, isShared(content))
   if (!kept) return keptBytes(message, row, parts.blobs)
   const { address, then, recipe } = kept
@@ -99,11 +130,13 @@ export async function bytesAgain(
   if (!secrets) throw new ChangedBytes("the master key of the time when the mail left is not known")
   const rules = rulesThen(parts.rules, kept)
   const mail = await mailOf({ ...parts, secrets, rules, address }, message, content)
-  if ("reason" in mail) return mail
-  return madeAgain(parts, { ...mail, dkim: [], recipe })
+  return "reason" in mail ? mail : { ...mail, recipe }
 }
 
-async function madeAgain({ workers }: SharedParts, mail: MailToCompose | MailToSign) {
+async function madeAgain(
+  { workers }: SharedParts,
+  mail: MailToMake,
+): Promise<Uint8Array | NoBytes> {
   const made = await composed(workers, mail)
   return "raw" in made ? made.raw : made
 }
@@ -174,18 +207,6 @@ async function keysOf(
 ): Promise<OpenedKey[]> {
   if (domain === null || isBuiltIn(domain)) return []
   return signingKeys(store.read, secrets, source === OWN_SOURCE ? null : project_id, domain)
-}
-
-/** What was composed, once more without bytes outside ASCII in its bodies, and signed anew. */
-export async function inSevenBits(
-  { store, secrets, workers }: Pick<ComposeParts, "store" | "secrets" | "workers">,
-  message: Message,
-  raw: Uint8Array,
-): Promise<Uint8Array> {
-  const dkim = await keysOf({ store, secrets }, message)
-  const mail = { raw, dkim, created_at: wantedSince(message) }
-  const options = { deadline_ms: COMPOSE_DEADLINE_MS }
-  return workers.run<Uint8Array>("compose-seven-bit", mail, options)
 }
 
 /** What is kept of a mail that left; an empty list for any other. */
@@ -289,24 +310,25 @@ export const named = (recipients: Recipient[], kind: Recipient["kind"]) =>
   recipients.filter((one) => one.kind === kind).map(({ email, name }) => ({ email, name }))
 
 /** Throws for a fault of this machine or a file of another node, because the job comes again. */
-async function composed(
-  workers: Workers,
-  mail: MailToCompose | MailToSign,
-): Promise<ComposedMail | { reason: string }> {
-  const { message_id } = mail
+async function composed(workers: Workers, mail: MailToMake): Promise<ComposedMail | NoBytes> {
   try {
     return await compose(workers, mail)
   } catch (error) {
-    if (isUncomposable(error)) {
-      log.error("a message could not be composed", { message_id, error })
-      return { reason: "The message could not be composed. The log has the reason." }
-    }
-    if (codeOf(error) === "ENOENT") {
-      const where = "storage.blobs.dir must be one folder that all nodes share"
-      log.error(`a file of the message is not on this node: ${where}`, { message_id, error })
-    }
-    throw error
+    return withoutComposing(mail.message_id, error)
   }
+}
+
+/** Why a mail has no bytes. Throws as `composed`. */
+export function withoutComposing(message_id: string, error: unknown): NoBytes {
+  if (isUncomposable(error)) {
+    log.error("a message could not be composed", { message_id, error })
+    return { reason: "The message could not be composed. The log has the reason." }
+  }
+  if (codeOf(error) === "ENOENT") {
+    const where = "storage.blobs.dir must be one folder that all nodes share"
+    log.error(`a file of the message is not on this node: ${where}`, { message_id, error })
+  }
+  throw error
 }
 
 export const isUncomposable = (error: unknown) =>
@@ -321,39 +343,23 @@ const COMPOSE_DEADLINE_MS = 10_000
  * row. Rejects with WorkerTimeout after ten seconds, with Uncomposable where the input cannot
  * become a message, and with the original error otherwise (a missing file has the code ENOENT).
  */
-export function compose(workers: Workers, mail: MailToCompose | MailToSign): Promise<ComposedMail> {
-  if (isSmall(mail)) return composeSmall(workers, mail)
-  return workers.run<ComposedMail>("compose", mail, { deadline_ms: COMPOSE_DEADLINE_MS })
+export async function compose(workers: Workers, mail: MailToMake): Promise<ComposedMail> {
+  if (!isSmall(mail))
+    return workers.run<ComposedMail>("compose", mail, { deadline_ms: COMPOSE_DEADLINE_MS })
+  return mailer.make(mail).catch((error) => {
+    throw error instanceof MailNotMade ? error.cause : error
+  })
 }
 
-const batchesOf = batchesPerPool<MailToCompose | MailToSign, Composed>(
-  "compose-batch",
-  COMPOSE_DEADLINE_MS,
-)
-
-/** Characters of text and html. Larger mail, and mail with files, has a thread to itself. */
+/** Characters of text and html. Larger mail, and mail with files, would hold the connections of the mailer. */
 const MAX_SMALL = 64 * 1024
 
 /** Whether a mail is so small that the way to a thread counts. */
-function isSmall(mail: MailToCompose | MailToSign): boolean {
+function isSmall(mail: MailToMake): boolean {
   if ("bytes" in mail) return mail.bytes.length <= MAX_SMALL && typeof mail.bytes !== "string"
   const { html, text, texts_path, attachments } = mail
   if (texts_path !== undefined) return false
   return attachments.length === 0 && (html?.length ?? 0) + (text?.length ?? 0) <= MAX_SMALL
-}
-
-/** Where the thread is gone, or the bytes, the fault is of no single mail, and each comes again. */
-async function composeSmall(
-  workers: Workers,
-  mail: MailToCompose | MailToSign,
-): Promise<ComposedMail> {
-  const made = await batchesOf(workers).add(mail)
-  if (made && "raw" in made) return made
-  const { name, message } = made?.error ?? {
-    name: "Error",
-    message: "the worker thread gave no answer",
-  }
-  throw Object.assign(new Error(message), { name })
 }
 
 /** Tells the log of a message that is composed with these keys. */

@@ -70,8 +70,13 @@ export interface MailToSign
   track?: HtmlTracking | undefined
 }
 
+export type MailToMake = MailToCompose | MailToSign
+
+/** With what a message is signed anew. */
+export type SigningFacts = Pick<MailToCompose, "dkim" | "created_at">
+
 /** A message that was signed already. */
-interface MailToNarrow extends Pick<MailToCompose, "created_at" | "dkim"> {
+interface MailToNarrow extends SigningFacts {
   raw: Uint8Array
 }
 
@@ -80,9 +85,6 @@ export interface ComposedMail {
   raw: Uint8Array
   recipe: Required<Recipe>
 }
-
-/** What came of one mail of a batch. */
-export type Composed = ComposedMail | { error: { name: string; message: string } }
 
 /** RFC 5322, 2.2. */
 const FIELD_NAME = /^[!-9;-~]+$/
@@ -98,7 +100,7 @@ const LARGE_BODY = 20_000
  * stays beside it, as it was, until a release is older than the longest `bodies_days`. Mail of a fan-out is
  * rendered again as well: `test/templates/helpers.test.ts` pins what it says.
  */
-const COMPOSERS: Record<number, (mail: MailToCompose | MailToSign) => Promise<Uint8Array>> = {
+const COMPOSERS: Record<number, (mail: MailToMake) => Promise<Uint8Array>> = {
   1: (mail) => ("bytes" in mail ? fromBytes(mail) : fromParts(mail)),
 }
 
@@ -109,7 +111,7 @@ export const COMPOSER = 1
  * Composes and signs, or composes again by the recipe. Throws Uncomposable where the result would not be
  * exactly what was asked for, and ChangedBytes where it is not what left before.
  */
-export async function composeMail(mail: MailToCompose | MailToSign): Promise<ComposedMail> {
+export async function composeMail(mail: MailToMake): Promise<ComposedMail> {
   const { dkim, created_at, recipe } = mail
   const version = recipe?.version ?? COMPOSER
   const unsigned = await COMPOSERS[version]?.(mail)
@@ -158,20 +160,6 @@ export function composeSevenBit({ raw: given, dkim, created_at }: MailToNarrow):
   const signatures = OWN_SIGNATURES.exec(raw.toString("latin1", 0, end))?.[0].length ?? 0
   const unsigned = new Uint8Array(sevenBit(raw.subarray(signatures)))
   return signed(unsigned, dkim, Math.floor(Date.parse(created_at) / 1000))
-}
-
-/** As `composeMail` for each; what goes wrong with one is told beside what became of the others. */
-export async function composeAll(mails: (MailToCompose | MailToSign)[]): Promise<Composed[]> {
-  const all: Composed[] = []
-  for (const mail of mails) {
-    try {
-      all.push(await composeMail(mail))
-    } catch (error) {
-      const { name, message } = error instanceof Error ? error : new Error(String(error))
-      all.push({ error: { name, message } })
-    }
-  }
-  return all
 }
 
 interface Bodies {

@@ -26,7 +26,6 @@ import { type HitSummary, NO_HITS, summaries } from "../tracking/tracking"
 import {
   bytesAgain,
   findRaw,
-  type MessageBytes,
   named,
   rulesThen,
   type SharedParts,
@@ -43,7 +42,7 @@ import {
 import type { ReadParts } from "./parts-task"
 import { recipeIn } from "./recipe"
 import { EmailEvent, ListedEmail } from "./schemas"
-import { isRendered, renderShared, type SharedRules } from "./shared-email"
+import { isRendered, type NoBytes, renderShared, type SharedRules } from "./shared-email"
 import { placeOf } from "./submitted"
 
 const gone = () => fail("not_found", "There is no such email.")
@@ -110,7 +109,7 @@ async function shownRaw(reading: EmailReading, message: Message) {
   return bytesIn(await shownAgain(reading, message, content as EmailContent))
 }
 
-const bytesIn = (made: MessageBytes) =>
+const bytesIn = (made: Uint8Array | NoBytes) =>
   made instanceof Uint8Array ? made : fail("internal_error", made.reason)
 
 const NOT_SENT = "The message was not sent, so there are no bytes."

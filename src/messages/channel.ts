@@ -3,8 +3,8 @@ import type { messages } from "./tables"
 
 export interface Ready {
   content: unknown
-  /** What makes the bytes that leave again: written together with what came of the attempt. */
-  keep?: Buffer
+  /** After the attempt: what makes the bytes that left again, to be written together with what came of it. */
+  keep?: () => Buffer | undefined
 }
 
 /** All the pipeline knows about a channel. Which provider it asks is its own affair. */

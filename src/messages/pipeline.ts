@@ -200,7 +200,7 @@ async function attempt(
   const answer = await channel.deliver(message, content)
   const outcome = message.attempt === 1 ? answer : await withoutRefusals(store, message, answer)
   const duration_ms = Math.round(monotonic() - begun)
-  const end = { outcome, started_at, duration_ms, attempt: message.attempt, keep }
+  const end = { outcome, started_at, duration_ms, attempt: message.attempt, keep: keep?.() }
   const over = { end, frees_slot: true }
   if (outcome.login_refused) {
     const hold: Hold = { until: null, ...outcome.login_refused, was_tried: true }

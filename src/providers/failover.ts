@@ -44,8 +44,10 @@ export interface PermitSource {
 
 const UNLIMITED: ProviderPermit = { begin: () => {}, end: () => {}, release: () => {} }
 
-interface FailoverParts extends MonitorParts {
+export interface FailoverParts<Message extends OutgoingMessage> extends MonitorParts {
   permits?: PermitSource
+  /** How a provider is handed a message; without it by its `send`. */
+  handOver?: (provider: Provider<Message>, message: Message) => Promise<Outcome>
   /** Faults that count for the breaker. Without it: that nothing was reached. */
   breaking?: readonly Fault[]
 }
@@ -74,11 +76,11 @@ interface ProviderCandidate {
  */
 export class Failover<Message extends OutgoingMessage> implements Provider<Message> {
   readonly monitor: ProviderMonitor
-  readonly #parts: FailoverParts
+  readonly #parts: FailoverParts<Message>
   /** The permits of messages, from `admit` to `dismiss`. */
   readonly #admitted = new Map<string, Admitted>()
 
-  constructor(parts: FailoverParts) {
+  constructor(parts: FailoverParts<Message>) {
     this.#parts = parts
     this.monitor = new ProviderMonitor(parts)
   }
@@ -197,7 +199,7 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
     let is_probe = false
     for (const [at, candidate] of candidates.entries()) {
       if (at > 0 && !hasRoom(candidate)) continue
-      const answer = await askNext(candidate, attempt.rest(), at > 0)
+      const answer = await this.#askNext(candidate, attempt.rest(), at > 0)
       if (!answer) continue
       answer.config_id = candidate.config.id
       const sorted = sortAnswer(answer)
@@ -210,6 +212,22 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
     }
     const outcome = attempt.outcome()
     return attempt.is_refused ? this.#refused(message, outcome, is_probe) : outcome
+  }
+
+  /**
+   * Undefined where the next provider has no room: what those before it said must not be lost, or a recipient with the message would get it twice.
+   */
+  async #askNext({ lease }: ProviderCandidate, message: Message, is_next: boolean) {
+    const { handOver = (provider, one) => provider.send(one) } = this.#parts
+    try {
+      return await handOver(lease.provider, message)
+    } catch (error) {
+      if (!is_next) throw error
+      if (!(error instanceof DeferredError || error instanceof ProviderBusyError)) {
+        log.error("the next provider failed unexpectedly", { provider: lease.provider.name, error })
+      }
+      return undefined
+    }
   }
 
   /** Only the message that asked for all has had an attempt; those refused beside it wait as if untried. */
@@ -263,21 +281,6 @@ function excluded({ to }: OutgoingMessage): Outcome {
 function firstOf([first]: ProviderCandidate[]): ProviderCandidate {
   if (!first) throw noProvider()
   return first
-}
-
-/**
- * Undefined where the next provider has no room: what those before it said must not be lost, or a recipient with the message would get it twice.
- */
-async function askNext({ lease }: ProviderCandidate, message: OutgoingMessage, is_next: boolean) {
-  try {
-    return await lease.provider.send(message)
-  } catch (error) {
-    if (!is_next) throw error
-    if (!(error instanceof DeferredError || error instanceof ProviderBusyError)) {
-      log.error("the next provider failed unexpectedly", { provider: lease.provider.name, error })
-    }
-    return undefined
-  }
 }
 
 const nameOf = ({ config, lease }: ProviderCandidate) =>

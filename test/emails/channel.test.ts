@@ -5,6 +5,7 @@ import { openWorkers, type Workers } from "../../src/core/workers"
 import { emailChannel } from "../../src/emails/channel"
 import { compose } from "../../src/emails/compose-email"
 import { Uncomposable } from "../../src/emails/compose-task"
+import { MailNotMade } from "../../src/emails/mailer-orders"
 import type { EmailProvider } from "../../src/emails/providers/provider"
 import { accept } from "../../src/messages/pipeline"
 import { noTemplates } from "../harness/no-templates"
@@ -20,17 +21,17 @@ quietLog()
 
 const CONTENT = { html: null, text: "Dong.", headers: {} }
 
-const provider: EmailProvider = {
-  name: "smtp",
-  schedule: () => undefined,
-  send: () => Promise.reject(new Error("nothing should be sent")),
-  close: async () => {},
-}
-
-/** What delivering comes to when composing ends like this. */
-async function delivering(composing: () => Promise<unknown>) {
+/** What delivering comes to when composing ends like this, in the thread of the mailer or in another. */
+async function delivering(composing: Error, is_large: boolean) {
   await using it = await testStore()
-  const workers = { run: composing, close: async () => {} } as Workers
+  const workers = { run: () => Promise.reject(composing), close: async () => {} } as Workers
+  const provider: EmailProvider = {
+    name: "smtp",
+    makes_mail: true,
+    schedule: () => undefined,
+    send: () => Promise.reject(new MailNotMade(composing)),
+    close: async () => {},
+  }
   const blobs = openBlobs(`${it.folder}/blobs`)
   const secrets = openSecrets({ data_dir: it.folder, master_key: null })
   const rules = {
@@ -51,17 +52,22 @@ async function delivering(composing: () => Promise<unknown>) {
   })
   const [message] = await it.store.tx((tx) => accept(tx, [letter()]))
   if (!message) throw new Error("nothing was accepted")
-  const ready = await channel.prepare?.(message, CONTENT, 1)
+  const content = is_large ? { ...CONTENT, text: LONG } : CONTENT
+  const ready = await channel.prepare?.(message, content, 1)
   return await channel.deliver(message, ready?.content)
 }
 
-const failing = (error: Error) => () => Promise.reject(error)
+const LONG = "x".repeat(70_000)
 
-test("what can never be a message fails, and does not say more than that", async () => {
-  const outcome = await delivering(failing(new Uncomposable('control character in "/srv/x"')))
-  const reason = "The message could not be composed. The log has the reason."
-  expect(outcome).toMatchObject({ status: "failed", reason, code: "internal_error" })
-})
+test.each([false, true])(
+  "what can never be a message fails, and does not say more than that (large: %p)",
+  async (is_large) => {
+    const error = new Uncomposable('control character in "/srv/x"')
+    const outcome = await delivering(error, is_large)
+    const reason = "The message could not be composed. The log has the reason."
+    expect(outcome).toMatchObject({ status: "failed", reason, code: "internal_error" })
+  },
+)
 
 test.each<[string, Error]>([
   ["a file of another node", Object.assign(new Error("no file"), { code: "ENOENT" })],
@@ -69,7 +75,8 @@ test.each<[string, Error]>([
   ["a dead thread", new Error("the worker thread died")],
   ["a bug", new TypeError("x is undefined")],
 ])("%s is thrown, so that the job comes again", async (_, error) => {
-  expect(await refusal(delivering(failing(error)))).toBe(error.message)
+  expect(await refusal(delivering(error, false))).toBe(error.message)
+  expect(await refusal(delivering(error, true))).toBe(error.message)
 })
 
 test("the worker says which of the two it is", async () => {

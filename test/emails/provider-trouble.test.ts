@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test"
 import { sleep } from "../../src/core/time"
-import type { EmailProvider, OutgoingMail } from "../../src/emails/providers/provider"
+import { emailFailover } from "../../src/emails/providers/hand-over"
+import type { EmailProvider } from "../../src/emails/providers/provider"
 import { smtp } from "../../src/emails/providers/smtp"
 import { ServerHealth } from "../../src/http/server-health"
 import { providerWarnings } from "../../src/providers/alerts"
-import { Failover } from "../../src/providers/failover"
 import { mailTo } from "../contracts/email-provider"
 import { type Script, smtpSink } from "../fakes/smtp-sink"
 import { LOOPBACK, testPermits } from "../harness/providers"
@@ -48,7 +48,7 @@ async function world(own?: EmailProvider) {
   const base = await failover({ ...(own && { own }), allow_private: LOOPBACK })
   const { store, providers } = base
   const parts = { store, kind: "email_provider" as const, providers, again_ms: MINUTE_MS }
-  const provider = new Failover<OutgoingMail>({ ...parts, permits: testPermits() })
+  const provider = emailFailover({ ...parts, permits: testPermits() })
   const warnings = () => providerWarnings(store.read, provider.monitor.troubles())
   return {
     ...base,

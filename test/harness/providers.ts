@@ -2,10 +2,14 @@ import { PROVIDERS } from "../../src/channels"
 import { type Settings, settings } from "../../src/core/config"
 import type { Secrets } from "../../src/core/secrets"
 import { ProviderPermits } from "../../src/emails/email-context"
-import type { EmailContext, EmailProvider, OutgoingMail } from "../../src/emails/providers/provider"
-import { smtpSchedule } from "../../src/emails/providers/provider"
+import { emailFailover } from "../../src/emails/providers/hand-over"
+import {
+  type EmailContext,
+  type EmailProvider,
+  type OutgoingMail,
+  smtpSchedule,
+} from "../../src/emails/providers/provider"
 import { ConcurrencyLimit } from "../../src/emails/smtp/destination-limits"
-import { Failover } from "../../src/providers/failover"
 import { openInstance } from "../../src/providers/health"
 import { OpenProviders } from "../../src/providers/open-providers"
 import type {
@@ -94,4 +98,4 @@ export const testPermits = (concurrency = 20) =>
 
 /** The providers of a process as its channel uses them. */
 export const testFailover = (store: Store, providers: OpenProviders, permits = testPermits()) =>
-  new Failover<OutgoingMail>({ store, kind: "email_provider", providers, permits })
+  emailFailover({ store, kind: "email_provider", providers, permits })

@@ -4,6 +4,7 @@ import { millis, millisFrom } from "../../core/time"
 import { DeferredError, type RetrySchedule } from "../../jobs/work-item"
 import { domainOf } from "../../lib/address"
 import { NO_REPLY, type ProviderDescriptor, type RecipientOutcome } from "../../providers/provider"
+import { MailNotMade } from "../mailer-orders"
 import {
   ConcurrencyLimit,
   isDenied,
@@ -15,14 +16,20 @@ import {
 import { type MtaStsOptions, mtaSts } from "../smtp/mta-sts"
 import { MailRoutes, type MxOptions } from "../smtp/mx"
 import { NOWHERE, outcomeOf, unanswered } from "../smtp/outcome"
-import { type HostPoolOptions, HostPools } from "../smtp/pool"
 import {
   attemptDomain,
   type MailNetwork,
   reportsTo,
   type SmtpAttemptResult,
 } from "../smtp/smtp-attempt"
-import { type EmailContext, type EmailProvider, type OutgoingMail, smtpSchedule } from "./provider"
+import { type HostOptions, MailHosts } from "../smtp/smtp-client"
+import {
+  type EmailContext,
+  type EmailProvider,
+  type OutgoingMail,
+  smtpSchedule,
+  type UnsentMail,
+} from "./provider"
 
 export interface DirectOptions {
   dns: MxOptions["dns"] & MtaStsOptions["dns"]
@@ -36,7 +43,7 @@ export interface DirectOptions {
   onBacklog?: PerDestinationOptions["onBacklog"]
   policies: MtaStsOptions["policies"]
   schedule?: RetrySchedule
-  timeouts?: HostPoolOptions["timeouts"]
+  timeouts?: HostOptions["timeouts"]
   /** PEM of the authority to trust where MTA-STS demands certificates, and for its policies. */
   ca?: string | undefined
   sts?: Pick<MtaStsOptions, "port" | "known_ms">
@@ -65,7 +72,7 @@ export function direct(options: DirectOptions): EmailProvider {
   })
   const network: MailNetwork = {
     routes: new MailRoutes({ dns, allow_private, ...(random && { random }) }),
-    pools: new HostPools({ port, ehlo_name, ca, timeouts, max_connections: concurrency }),
+    hosts: new MailHosts({ port, ehlo_name, ca, timeouts, max_connections: concurrency }),
     policyOf: mtaSts({ dns, policies, allow_private, ca, ...options.sts }),
   }
   const admitted = new Map<string, Admission>()
@@ -86,11 +93,12 @@ export function direct(options: DirectOptions): EmailProvider {
   return {
     name: "direct",
     schedule,
-    close: () => network.pools.close(),
+    makes_mail: true,
+    close: () => network.hosts.close(),
     admit: (message_id, to, is_urgent, project_id) =>
       admit(message_id, to, { is_urgent, project_id }),
     dismiss,
-    async send(mail) {
+    async send(mail: UnsentMail) {
       await admit(mail.message_id, mail.to, { project_id: mail.project_id })
       try {
         const admission = admitted.get(mail.message_id)
@@ -140,7 +148,7 @@ async function sendAll(
     mail,
     admission,
     schedule,
-  }: { mail: OutgoingMail; admission: Admission; schedule: RetrySchedule },
+  }: { mail: UnsentMail; admission: Admission; schedule: RetrySchedule },
 ) {
   const { permits, denials } = admission
   const found = new Map<string, RecipientOutcome>()
@@ -152,7 +160,7 @@ async function sendAll(
     permit.began = millis()
     const part = await attemptDomain(network, domain, { ...mail, to }, lines).catch((error) => {
       // What the other domains took must not be forgotten, or they would get it twice.
-      if (is_only) throw error
+      if (is_only || error instanceof MailNotMade) throw error
       log.error("the delivery to one of several domains failed unexpectedly", { domain, error })
       return stopped(to)
     })

@@ -1,6 +1,8 @@
 import type { Settings } from "../../core/config"
 import type { RetrySchedule } from "../../jobs/work-item"
 import type { OutgoingMessage, Provider } from "../../providers/provider"
+import type { MailToMake, SigningFacts } from "../compose-task"
+import type { Recipe } from "../recipe"
 import type { ConcurrencyLimit, PerDestinationOptions } from "../smtp/destination-limits"
 import type { MtaStsOptions } from "../smtp/mta-sts"
 
@@ -17,14 +19,29 @@ export interface OutgoingMail extends OutgoingMessage {
   wants_reports?: boolean
   /** The message with CRLF line ends and nothing stuffed. */
   raw: Uint8Array
-  /** The same message in 7 bits, signed anew, for a server without 8BITMIME; where `raw` is not ASCII. */
-  inSevenBits?: () => Promise<Uint8Array>
+  /** For a server without 8BITMIME, where `raw` is bytes: with what they are signed anew in 7 bits. */
+  signing?: SigningFacts
   /** The header needs SMTPUTF8 (RFC 6531). Addresses that need it are noticed without this. */
   smtputf8: boolean
 }
 
+/** A mail that the mailer's thread makes when it sends it. */
+export interface UnmadeMail {
+  mail: MailToMake
+  /** What the thread says of the bytes that it made. */
+  recipe: Required<Recipe> | undefined
+}
+
+/** As `OutgoingMail`, whose bytes may still have to be made. */
+export interface UnsentMail extends Omit<OutgoingMail, "raw"> {
+  raw: Uint8Array | UnmadeMail
+}
+
 /** Carries one email, once. `test/contracts/email-provider.ts` is this promise, as tests. */
-export type EmailProvider = Provider<OutgoingMail>
+export interface EmailProvider extends Provider<OutgoingMail> {
+  /** It takes an `UnsentMail` as well: the mailer's thread makes its bytes. */
+  makes_mail?: true
+}
 
 export interface EmailContext {
   settings: Settings

@@ -8,11 +8,18 @@ import {
   type ReturnPathAnswer,
 } from "../../providers/provider"
 import { outcomeOf, type ReplyPolicy, relayFaultOf, relayPolicy } from "../smtp/outcome"
-import { ConnectionPool, type PoolLimits } from "../smtp/pool"
-import { SmtpRefusal, type SmtpSession, type Timeouts } from "../smtp/session"
+import type { PoolLimits } from "../smtp/pool"
+import { SmtpRefusal, type Timeouts } from "../smtp/session"
 import { attemptRelay, reportsTo, type SmtpAttemptResult } from "../smtp/smtp-attempt"
+import { SmtpClient } from "../smtp/smtp-client"
 import { isUntrusted, SmtpConnectionError, type SmtpReply, TRUST_ADVICE } from "../smtp/wire"
-import { type EmailContext, type EmailProvider, type OutgoingMail, smtpSchedule } from "./provider"
+import {
+  type EmailContext,
+  type EmailProvider,
+  type OutgoingMail,
+  smtpSchedule,
+  type UnsentMail,
+} from "./provider"
 import { Remembered } from "./remembered"
 
 const TIMEOUTS: Timeouts = {
@@ -56,21 +63,22 @@ export function relay(
   { schedule = smtpSchedule(), timeouts, limits, ...server }: SmtpOptions,
 ): EmailProvider {
   const patience = { ...TIMEOUTS, ...timeouts }
-  const pool = new ConnectionPool({ ...server, timeouts: patience }, { ...LIMITS, ...limits })
-  const target = { host: server.host, pool, policy: relayPolicy(accepted) }
+  const client = new SmtpClient({ ...server, timeouts: patience }, { ...LIMITS, ...limits })
+  const target = { host: server.host, client, policy: relayPolicy(accepted) }
   const return_paths = new ReturnPaths()
   return {
     name,
     schedule,
-    close: () => pool.close(),
-    check: () => checked(pool, server),
+    makes_mail: true,
+    close: () => client.close(),
+    check: () => checked(client, server),
     async checkReturnPath(address) {
       const host = domainOf(address)
       return_paths.forget(host)
-      const { code, text } = await inSession(pool, false, (session) => session.askSender(address))
+      const { code, text } = await faultless(client.askSender(address))
       return { host, refusal: code < 400 ? null : text }
     },
-    async send(mail) {
+    async send(mail: UnsentMail) {
       const transcript: string[] = []
       const ask = (from: string) => {
         const wants_reports = accepted === "sent" && from !== mail.from
@@ -84,30 +92,18 @@ export function relay(
 }
 
 /** A new connection, so that what has become of the credentials shows. */
-const checked = (pool: ConnectionPool, { host, port, username }: SmtpOptions): Promise<string> =>
-  inSession(pool, true, async ({ tls, could_be_safe }) => {
-    const login = username === undefined ? "without a login" : "and it accepted the login"
-    const advice = could_be_safe ? " It offers STARTTLS. Set tls to starttls." : ""
-    return `${host}:${port} answers over ${tls ?? "an open connection"}, ${login}.${advice}`
-  })
+async function checked(client: SmtpClient, { host, port, username }: SmtpOptions): Promise<string> {
+  const { tls, could_be_safe } = await faultless(client.check())
+  const login = username === undefined ? "without a login" : "and it accepted the login"
+  const advice = could_be_safe ? " It offers STARTTLS. Set tls to starttls." : ""
+  return `${host}:${port} answers over ${tls ?? "an open connection"}, ${login}.${advice}`
+}
 
 /** Rejects with ProviderError. */
-async function inSession<Result>(
-  pool: ConnectionPool,
-  fresh: boolean,
-  use: (session: SmtpSession) => Promise<Result>,
-): Promise<Result> {
-  try {
-    const session = await pool.acquire([], { fresh })
-    try {
-      return await use(session)
-    } finally {
-      pool.release(session)
-    }
-  } catch (error) {
-    throw providerError(error as Error)
-  }
-}
+const faultless = <Result>(asked: Promise<Result>): Promise<Result> =>
+  asked.catch((error: Error) => {
+    throw providerError(error)
+  })
 
 function providerError(error: Error): ProviderError {
   const { message } = error
@@ -197,7 +193,7 @@ class ReturnPaths {
   readonly #taken = new Remembered<true>(KNOWN_MS, MOST_HOSTS)
 
   async attempt(
-    mail: OutgoingMail,
+    mail: UnsentMail,
     transcript: string[],
     ask: (from: string) => Promise<SmtpAttemptResult>,
   ): Promise<SmtpAttemptResult & { return_path?: ReturnPathAnswer }> {

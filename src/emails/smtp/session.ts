@@ -3,7 +3,7 @@ import { hostname } from "node:os"
 import { nextTurn } from "../../core/time"
 import { isAscii, isMailbox, needsSmtputf8, wireForm } from "../../lib/address"
 import { dotStuffed, isCleanInTurns } from "../../lib/mail-text"
-import type { OutgoingMail } from "../providers/provider"
+import type { UnsentMail } from "../providers/provider"
 import { isGood, SmtpConnection, SmtpConnectionError, type SmtpReply, type TlsNames } from "./wire"
 
 export interface SmtpServer extends TlsNames {
@@ -56,7 +56,7 @@ export class SmtpRefusal extends Error {
   }
 }
 
-const MAX_TRANSCRIPT_LINES = 200
+export const MOST_TRANSCRIPT_LINES = 200
 
 /** A small message gets its end here: a buffer for each of thousands a second costs more. */
 const room = Buffer.allocUnsafeSlow(64 * 1024)
@@ -278,7 +278,7 @@ export class SmtpSession {
   }
 
   #note(line: string) {
-    if (this.transcript.length < MAX_TRANSCRIPT_LINES) this.transcript.push(line)
+    if (this.transcript.length < MOST_TRANSCRIPT_LINES) this.transcript.push(line)
   }
 }
 
@@ -316,13 +316,20 @@ function noMechanism(extensions: Extensions): SmtpReply {
   return { code: 504, enhanced: "5.5.4", text: `${fact}${advice}`, lines: [] }
 }
 
-type SmtpEnvelope = Omit<OutgoingMail, "project_id" | "config_id" | "reports_to">
+/** One message, and whom it is for. */
+interface SmtpEnvelope
+  extends Pick<UnsentMail, "message_id" | "from" | "to" | "smtputf8" | "wants_reports"> {
+  raw: Uint8Array
+  /** The same message in 7 bits, signed anew, for a server without 8BITMIME. */
+  inSevenBits?: () => Promise<Uint8Array>
+}
 
 /** Mistakes of ours that must not reach a command line of SMTP, where they would be another command. */
-export async function mistakeIn({ from, to, raw }: Pick<SmtpEnvelope, "from" | "to" | "raw">) {
+export async function mistakeIn({ from, to, raw }: Pick<UnsentMail, "from" | "to" | "raw">) {
   const bad = [...(from === "" ? [] : [from]), ...to].find((address) => !isMailbox(address))
   if (bad !== undefined) return `${JSON.stringify(bad)} is not an address`
-  const is_clean = await isCleanInTurns(raw, nextTurn)
+  // What is still to be made is looked at then.
+  const is_clean = !(raw instanceof Uint8Array) || (await isCleanInTurns(raw, nextTurn))
   return is_clean ? undefined : "the message holds a bare CR, LF or NUL"
 }
 

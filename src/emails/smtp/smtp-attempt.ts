@@ -1,4 +1,4 @@
-import type { OutgoingMail } from "../providers/provider"
+import type { UnsentMail } from "../providers/provider"
 import type { DestinationFeedback } from "./destination-limits"
 import { isNamed, type KeptPolicy } from "./mta-sts"
 import { isRoutingError, isTemporary, type MailRoutes, Unreached, Unroutable } from "./mx"
@@ -17,15 +17,15 @@ import {
   unrouted,
   unsendable,
 } from "./outcome"
-import { type ConnectionPool, type HostPools, PoolBusy } from "./pool"
 import {
   isTaken,
+  MOST_TRANSCRIPT_LINES,
   mistakeIn,
   SmtpRefusal,
-  type SmtpSession,
   type Transaction,
   Unsendable,
 } from "./session"
+import type { MailHosts, SmtpClient } from "./smtp-client"
 import { isGood, SmtpConnectionError, type SmtpReply } from "./wire"
 
 /** Connections tried for one domain in one attempt, however many hosts it has. */
@@ -46,36 +46,36 @@ export interface SmtpAttemptResult {
 }
 
 /** The envelope sender, wherever we may choose it: the one place that does. */
-export const reportsTo = async ({ from, reports_to }: OutgoingMail): Promise<string> =>
+export const reportsTo = async ({ from, reports_to }: UnsentMail): Promise<string> =>
   from === "" ? "" : ((await reports_to?.()) ?? from)
 
-/** One attempt at a relay. Rejects with PoolBusy only: then there was no attempt. */
+/** One attempt at a relay. Rejects with PoolBusy, or without bytes: then there was no attempt. */
 export async function attemptRelay(
-  { host, pool, policy }: { host: string; pool: ConnectionPool; policy: ReplyPolicy },
-  mail: OutgoingMail,
+  { host, client, policy }: { host: string; client: SmtpClient; policy: ReplyPolicy },
+  mail: UnsentMail,
   transcript: string[],
 ): Promise<SmtpAttemptResult> {
   const attempt = new SmtpAttempt(policy, mail, transcript)
   const mistake = await mistakeIn(mail)
   if (mistake) return attempt.finish(impossible(mistake, host), "nothing")
-  return (await attempt.ask(host, pool)) ?? attempt.end()
+  return (await attempt.ask(host, client)) ?? attempt.end()
 }
 
 export interface MailNetwork {
   routes: MailRoutes
-  pools: HostPools
+  hosts: MailHosts
   policyOf(domain: string): Promise<KeptPolicy | undefined>
 }
 
 /**
  * One attempt at the mail servers of a domain (RFC 5321, 5.1), all its recipients in one transaction.
  * The next host is asked while nothing was handed over. Once the message was, its answer or the lack
- * of one is the end. Rejects with PoolBusy where there was no attempt.
+ * of one is the end. Rejects as `SmtpClient.send` does.
  */
 export async function attemptDomain(
   network: MailNetwork,
   domain: string,
-  mail: OutgoingMail,
+  mail: UnsentMail,
   transcript: string[],
 ): Promise<SmtpAttemptResult> {
   const attempt = new SmtpAttempt(RECEIVER_POLICY, mail, transcript)
@@ -107,8 +107,8 @@ async function askHosts(attempt: SmtpAttempt, network: MailNetwork, domain: stri
       for (const address of await network.routes.addressesOf(host)) {
         if (attempt.tries >= MOST_TRIES) break
         const done = is_enforced
-          ? await attempt.ask(host, network.pools.pool(host, address, "proven"))
-          : await askWithTlsOrWithout(attempt, network.pools, host, address)
+          ? await attempt.ask(host, network.hosts.client(host, address, "proven"))
+          : await askWithTlsOrWithout(attempt, network.hosts, host, address)
         if (done) return done
       }
     } catch (error) {
@@ -129,16 +129,16 @@ async function askHosts(attempt: SmtpAttempt, network: MailNetwork, domain: stri
 /** RFC 7435: mail goes with any certificate rather than without TLS, and without rather than not. */
 async function askWithTlsOrWithout(
   attempt: SmtpAttempt,
-  pools: HostPools,
+  hosts: MailHosts,
   host: string,
   address: string,
 ): Promise<SmtpAttemptResult | undefined> {
-  if (pools.hasTlsFailed(address)) return attempt.ask(host, pools.pool(host, address, "none"))
-  const done = await attempt.ask(host, pools.pool(host, address, "opportunistic"))
+  if (hosts.hasTlsFailed(address)) return attempt.ask(host, hosts.client(host, address, "none"))
+  const done = await attempt.ask(host, hosts.client(host, address, "opportunistic"))
   if (done || !attempt.forgetTlsFailure()) return done
   attempt.note("TLS did not work; trying again without TLS")
-  const plain = await attempt.ask(host, pools.pool(host, address, "none"))
-  if (plain) pools.rememberTlsFailure(address)
+  const plain = await attempt.ask(host, hosts.client(host, address, "none"))
+  if (plain) hosts.rememberTlsFailure(address)
   return plain
 }
 
@@ -154,7 +154,7 @@ interface LastResult {
 class SmtpAttempt {
   tries = 0
   readonly #policy: ReplyPolicy
-  readonly #mail: OutgoingMail
+  readonly #mail: UnsentMail
   readonly #transcript: string[]
   /** The best that the servers so far gave: a refusal that may pass outweighs one for good. */
   #last: LastResult | undefined
@@ -163,7 +163,7 @@ class SmtpAttempt {
   /** Recipients that a server has answered. The next one is not asked for them. */
   readonly #answered = new Map<string, RecipientResult>()
 
-  constructor(policy: ReplyPolicy, mail: OutgoingMail, transcript: string[]) {
+  constructor(policy: ReplyPolicy, mail: UnsentMail, transcript: string[]) {
     this.#policy = policy
     this.#mail = mail
     this.#transcript = transcript
@@ -180,32 +180,24 @@ class SmtpAttempt {
   /** One server, over a new connection if `fresh`. Undefined: the next server may do better. */
   async ask(
     host: string,
-    pool: ConnectionPool,
+    client: SmtpClient,
     { fresh = false } = {},
   ): Promise<SmtpAttemptResult | undefined> {
     this.tries++
-    const server: AnsweringServer = { mx: host, tls: null }
-    let session: SmtpSession | undefined
-    try {
-      session = await pool.acquire(this.#transcript, { fresh })
-      server.tls = session.tls
-      const transaction = await session.deliver({ ...this.#mail, to: this.#open })
-      pool.release(session)
-      return this.#settle(transaction, server)
-    } catch (error) {
-      if (error instanceof PoolBusy) throw error
-      this.note((error as Error).message)
-      if (session) {
-        // After a refusal at MAIL both sides know where they are, and the connection serves once more.
-        if (!(error instanceof SmtpRefusal) || error.reply.code === 421) session.quit()
-        pool.release(session)
-        // A server may hang up between two messages, so that was no attempt yet.
-        if (!fresh && session.used > 1 && isHangUp(error)) {
-          return this.ask(host, pool, { fresh: true })
-        }
-      }
-      return this.#settleError(error as Error, server)
-    }
+    const mail = { ...this.#mail, to: this.#open }
+    const { tls, used, transcript, transaction, error } = await client.send(mail, fresh)
+    for (const line of transcript) this.#say(line)
+    const server: AnsweringServer = { mx: host, tls }
+    if (transaction) return this.#settle(transaction, server)
+    const failure = error ?? new Error("the mailer gave no answer")
+    this.note(failure.message)
+    // A server may hang up between two messages, so that was no attempt yet.
+    if (!fresh && used > 1 && isHangUp(failure)) return this.ask(host, client, { fresh: true })
+    return this.#settleError(failure, server)
+  }
+
+  #say(line: string) {
+    if (this.#transcript.length < MOST_TRANSCRIPT_LINES) this.#transcript.push(line)
   }
 
   /** Whether TLS failed at the last server. That counts no more, because it is asked without. */
