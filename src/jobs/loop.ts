@@ -2,6 +2,7 @@ import { newId } from "../core/ids"
 import { log } from "../core/log"
 import { isoFrom, millis, monotonic, nextTurn, sleep } from "../core/time"
 import type { Store } from "../store/store"
+import { ClaimSize } from "./claim-size"
 import { claimsOf } from "./claims"
 import { CRASH_HOLD, type CrashGuard } from "./crash-guard"
 import { Settler } from "./settler"
@@ -19,14 +20,6 @@ import type { Claims, Picker, WorkTable } from "./work-table"
 
 const POLL_MILLISECONDS = 1000
 const SWEEP_MILLISECONDS = 5000
-
-/** A claim grows while one is used up faster than this, and shrinks when it lasts longer. */
-const SHORT_MILLISECONDS = 50
-const LONG_MILLISECONDS = 200
-const CLAIM_LIMIT = 160
-
-/** It shrinks, too, when reading it holds the event loop for longer: everybody else waits meanwhile. */
-const HOLD_MILLISECONDS = 2
 
 /** Work that is due for longer than this is one of a backlog, and lets requests go before it. */
 const LATE_MILLISECONDS = 1000
@@ -84,9 +77,7 @@ export class WorkLoop<Row extends WorkRow, End> {
   readonly #settler: Settler<Row, End>
   /** From its end: removing the front of a long list moves all of it. */
   #prefetched: Row[] = []
-  #claim_size: number
-  #claimed_at = 0
-  #held_ms = 0
+  readonly #claim_size: ClaimSize
   /** When the last claim ended, and how long it took. */
   #picked_at = 0
   #picked_ms = 0
@@ -96,6 +87,8 @@ export class WorkLoop<Row extends WorkRow, End> {
   #due: number | undefined
   #due_known_until = 0
   #late_left = LATE_A_TURN
+  /** The last claim since it woke was not full: nothing else is due. */
+  #found_all = false
   readonly #running = new Map<Row, Promise<void>>()
   /** Their slots are free, and their results are not on disk yet. */
   readonly #unsettled = new Map<Row, Promise<void>>()
@@ -110,7 +103,7 @@ export class WorkLoop<Row extends WorkRow, End> {
   constructor(options: WorkLoopOptions<Row, End>) {
     const { store, table, lease_ms, alone, owner = newId() } = options
     this.#options = options
-    this.#claim_size = this.#least
+    this.#claim_size = new ClaimSize(options.concurrency)
     this.#claims = claimsOf(store, table, { owner, lease_ms, alone })
     this.#settler = new Settler(store, table, this.#claims)
   }
@@ -125,6 +118,7 @@ export class WorkLoop<Row extends WorkRow, End> {
     this.#silence = () => {
       for (const end of ends) end?.()
     }
+    this.#timers.push(setInterval(() => this.wake(), POLL_MILLISECONDS))
     this.#every(lease_ms / 3, () => this.#keep())
     this.#every(SWEEP_MILLISECONDS, () => this.#claims.sweep(this.#held()))
     this.#loop = this.#run()
@@ -173,6 +167,7 @@ export class WorkLoop<Row extends WorkRow, End> {
     })
     while (!this.#stopping) {
       this.#woken = false
+      this.#found_all = false
       try {
         await this.#fill()
         this.progressed_at = monotonic() // a claim that failed is no progress
@@ -193,6 +188,7 @@ export class WorkLoop<Row extends WorkRow, End> {
 
   async #fill() {
     while (!this.#stopping && this.#hasSlot()) {
+      if (this.#prefetched.length === 0 && this.#found_all) return
       if (this.#prefetched.length === 0) await this.#claim()
       if (isLate(this.#prefetched.at(-1)) && this.#late_left-- < 1) await this.#letRequestsIn()
       if (this.#stopping) return // what came meanwhile is released
@@ -203,7 +199,7 @@ export class WorkLoop<Row extends WorkRow, End> {
     const { alone, prefetches = true } = this.#options
     if (!alone || !prefetches || this.#stopping || this.#prefetched.length > 0) return
     // A full claim has begun at once: the next one need not wait for a free slot.
-    if (monotonic() - this.#claimed_at < SHORT_MILLISECONDS) await this.#claim()
+    if (this.#claim_size.is_used_up_fast) await this.#claim()
   }
 
   async #letRequestsIn() {
@@ -219,39 +215,23 @@ export class WorkLoop<Row extends WorkRow, End> {
     return running < concurrency && running + unsettled < concurrency + most_unsettled
   }
 
-  get #least(): number {
-    return Math.min(CLAIM_LIMIT, this.#options.concurrency)
-  }
-
   async #claim() {
     // Work ends in groups, with the commit that records it: one claim for all their slots.
     await nextTurn()
-    const size = this.#nextSize()
+    const { concurrency, prefetches = true } = this.#options
+    const size = prefetches ? this.#claim_size.next() : concurrency - this.#running.size
     const begun = monotonic()
     const claimed = await this.#claimUpTo(size)
     await this.#options.table.onClaim?.(claimed)
     this.#picked_at = monotonic()
     this.#picked_ms = this.#picked_at - begun
     // On Postgres the database works meanwhile, and the event loop is free.
-    this.#held_ms = this.#options.alone ? this.#picked_ms : 0
-    // Only a full claim says something about the next one.
-    this.#claimed_at = claimed.length < size ? 0 : monotonic()
-    // Woken in vain: what came is for later.
-    if (claimed.length === 0) this.#due_known_until = 0
+    const is_full = claimed.length === size
+    this.#claim_size.note(is_full, this.#options.alone ? this.#picked_ms : 0)
+    if (!is_full) this.#due_known_until = 0 // what else came is for later
+    this.#found_all = !is_full && !this.#options.picker
     this.#prefetched = claimed.reverse()
     this.progressed_at = monotonic()
-  }
-
-  #nextSize(): number {
-    const { concurrency, prefetches = true } = this.#options
-    if (!prefetches) return concurrency - this.#running.size
-    const lasted = monotonic() - this.#claimed_at
-    if (lasted > LONG_MILLISECONDS || this.#held_ms > HOLD_MILLISECONDS) {
-      this.#claim_size = Math.max(this.#least, this.#claim_size >> 1)
-    } else if (lasted < SHORT_MILLISECONDS && this.#held_ms < HOLD_MILLISECONDS / 2) {
-      this.#claim_size = Math.min(CLAIM_LIMIT, this.#claim_size * 2)
-    }
-    return this.#claim_size
   }
 
   /** Rejects where nothing was claimed: what one share gave is not lost because the next one failed. */
@@ -299,7 +279,7 @@ export class WorkLoop<Row extends WorkRow, End> {
     const pause = await this.#pause()
     if (this.#woken) return
     const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, pause)
+    const timer = pause < POLL_MILLISECONDS ? setTimeout(resolve, pause) : undefined
     this.#wake = resolve
     await promise
     clearTimeout(timer)
@@ -336,16 +316,24 @@ export class WorkLoop<Row extends WorkRow, End> {
     const result = await this.#attempt(row)
     if (result.frees_slot) this.#unsettled.set(row, this.#settle(row, result))
     else await this.#settle(row, result)
-    this.#running.delete(row)
-    this.wake()
+    this.#noteEnd(this.#running, row)
   }
 
   async #settle(row: Row, result: WorkResult<End>) {
     await this.#settler.settle(row, result)
-    if (result.retry !== undefined || result.hold) this.#due_known_until = 0
     this.#options.guard?.end(row.id, !result.hold || result.hold.was_tried === true)
-    this.#unsettled.delete(row)
+    this.#noteEnd(this.#unsettled, row)
+    if (result.retry === undefined && !result.hold) return
+    this.#due_known_until = 0
     this.wake()
+  }
+
+  /** With a slot free the loop has looked before. A picker, or another node, may have more for it now. */
+  #noteEnd(list: Map<Row, unknown>, row: Row) {
+    const { alone, picker } = this.#options
+    const had_slot = this.#hasSlot()
+    list.delete(row)
+    if (!had_slot || picker || !alone) this.wake()
   }
 
   async #attempt(row: Row): Promise<WorkResult<End>> {
@@ -367,8 +355,8 @@ export class WorkLoop<Row extends WorkRow, End> {
 
   /** Work that turned slow after a large claim: what waits behind it is for others, too. */
   async #share() {
-    const surplus = this.#prefetched.length - this.#least
-    if (surplus <= 0 || monotonic() - this.#claimed_at < LONG_MILLISECONDS) return
+    const surplus = this.#prefetched.length - this.#claim_size.least
+    if (surplus <= 0 || !this.#claim_size.lasts_long) return
     await this.#release(this.#prefetched.splice(0, surplus))
   }
 

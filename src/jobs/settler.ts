@@ -1,6 +1,6 @@
 import { faultOf } from "../core/faults"
 import { log } from "../core/log"
-import { monotonic, now, secondsFromNow, sleep } from "../core/time"
+import { now, secondsFromNow, sleep } from "../core/time"
 import { Batcher } from "../store/batcher"
 import type { Store, Tx } from "../store/store"
 import { isCurrent } from "./in-flight"
@@ -27,9 +27,6 @@ const MOST_TRIES_TOGETHER = 4
 
 const MOST_TOGETHER = 100
 
-/** The most results of one transaction where transactions are kept apart. Then no more are waited for. */
-const MOST_APART = 512
-
 const NOT_TOGETHER = "results could not be recorded together"
 
 /** It ran, but its result breaks a rule of ours: run again it would break it again. */
@@ -51,10 +48,6 @@ export class Settler<Row extends WorkRow, End> {
   readonly #batcher: Batcher<Entry<Row, End>, undefined>
   #settling = 0
   #onDrained: () => void = () => {}
-  /** Where results are written apart: when the last transaction began, and when the next one may. */
-  #begun_at = 0
-  #next_at = 0
-  #pause: Promise<void> | undefined
   #told: unknown
   #is_over = false
   #is_closed = false
@@ -64,12 +57,11 @@ export class Settler<Row extends WorkRow, End> {
     this.#table = table
     this.#claims = claims
     const write = async (tx: Tx, batch: Entry<Row, End>[]) => {
-      if (table.settles_apart_ms) this.#begun_at = monotonic()
       await this.#write(tx, batch)
       return batch.map(() => undefined)
     }
-    const most = table.settles_apart_ms ? MOST_APART : MOST_TOGETHER
-    this.#batcher = new Batcher({ store, write, most })
+    const apart_ms = table.settles_apart_ms
+    this.#batcher = new Batcher({ store, write, most: MOST_TOGETHER, apart_ms })
   }
 
   /** Resolves when the result is on disk, or after the last try to write it. Never rejects. */
@@ -101,8 +93,6 @@ export class Settler<Row extends WorkRow, End> {
   async #together(entry: Entry<Row, End>): Promise<boolean> {
     for (let tries = 1; ; tries++) {
       try {
-        const pause = this.#untilNext()
-        if (pause) await pause
         await this.#batcher.add(entry)
         this.#claims.end(entry.row)
         return true
@@ -113,28 +103,8 @@ export class Settler<Row extends WorkRow, End> {
         if (this.#is_closed) return true
         if (tries === MOST_TRIES_TOGETHER) return false
         await sleep(PAUSE_MILLISECONDS)
-      } finally {
-        this.#noteEnd()
       }
     }
-  }
-
-  #noteEnd() {
-    const { settles_apart_ms } = this.#table
-    if (!settles_apart_ms) return
-    const ended = monotonic()
-    this.#next_at = ended + Math.max(settles_apart_ms, ended - this.#begun_at)
-  }
-
-  /** Each commit blocks for an fsync: where that takes longer, they are as far apart as one takes. */
-  #untilNext(): Promise<void> | undefined {
-    if (!this.#table.settles_apart_ms || this.#is_closed) return undefined
-    const early = this.#next_at - monotonic()
-    if (early <= 0 || this.#settling >= MOST_APART) return undefined
-    this.#pause ??= sleep(early).finally(() => {
-      this.#pause = undefined
-    })
-    return this.#pause
   }
 
   async #alone(row: Row, given: WorkResult<End>) {

@@ -54,7 +54,7 @@ export interface WorkTable<Row extends WorkRow, End = unknown> {
   settle(tx: Tx, list: Settled<Row, End>[]): Promise<void>
   /** Where the process is alone, a claim reads more rows of a partition than it needs (`in-flight.ts`). */
   looks_ahead?: boolean
-  /** Results are written at most so often, in milliseconds, so that more of them share a commit. */
+  /** Results are written so far apart, as `apart_ms` of `Store.tx`, so that more of them share a commit. */
   settles_apart_ms?: number
   /** Called after each claim, before any of it runs. It does not reject. */
   onClaim?: (rows: Row[]) => void | Promise<void>

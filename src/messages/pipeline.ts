@@ -102,6 +102,7 @@ export const messageTable = (
     return deliver(store, channels, message, recheck)
   },
   settle,
+  settles_apart_ms: 8,
   async onClaim(list) {
     announceStatus(store.read, list, "sending")
     await readAhead(store.read, list).catch(() => {}) // each attempt then reads its own, and tells the fault

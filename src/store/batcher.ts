@@ -8,6 +8,8 @@ interface BatcherOptions<Entry, Result> {
   write: (tx: Tx, batch: Entry[]) => Promise<Result[]>
   /** Entries of one transaction. */
   most: number
+  /** As in `Store.tx`. */
+  apart_ms?: number | undefined
 }
 
 /** Transactions of one batcher side by side, where each waits for its own commit. */
@@ -62,7 +64,7 @@ export class Batcher<Entry, Result> {
   }
 
   async #writeSome() {
-    const { store, write, most } = this.#options
+    const { store, write, most, apart_ms } = this.#options
     let taken: WaitingEntry<Entry, Result>[] | undefined
     this.#open += 1
     const take = () => {
@@ -72,7 +74,7 @@ export class Batcher<Entry, Result> {
       return taken
     }
     try {
-      const results = await store.tx((tx) => write(tx, entriesOf(take())))
+      const results = await store.tx((tx) => write(tx, entriesOf(take())), undefined, apart_ms)
       for (const [at, { resolve }] of take().entries()) resolve(results[at] as Result)
     } catch (error) {
       const batch = take()

@@ -16,6 +16,7 @@ interface Entry {
   closure: () => Promise<unknown>
   resolve: (value: never) => void
   reject: (error: unknown) => void
+  may_wait: boolean
 }
 
 interface Permit {
@@ -44,6 +45,11 @@ export class GroupCommit {
   readonly changes = new TableChanges()
 
   #waiting: Entry[] = []
+  /** They share the next group, whoever it is for. One begins for them when `#timer` ends. */
+  readonly #patient: Entry[] = []
+  #timer: Timer | undefined
+  /** Of the last group with patient ones. */
+  #shared = { ended: Number.NEGATIVE_INFINITY, took: 0 }
   readonly #large = new FairQueue<Entry>()
   #large_waiting = 0
   #acts: (() => void)[] = []
@@ -79,11 +85,13 @@ export class GroupCommit {
   /**
    * With an owner it is a large closure: such ones have groups of their own, so that the others need not
    * wait for them to be answered, and both kinds of groups take turns. Owners take turns within theirs.
+   * `apart_ms` is as in `Store.tx`.
    */
-  run<Result>(closure: () => Promise<Result>, owner?: string): Promise<Result> {
+  run<Result>(closure: () => Promise<Result>, owner?: string, apart_ms?: number): Promise<Result> {
     if (permits.getStore()?.open) throw new Error("A closure opened a transaction: pass `tx` down")
     return new Promise((resolve, reject) => {
-      const entry = { closure, resolve, reject }
+      const entry = { closure, resolve, reject, may_wait: apart_ms !== undefined }
+      if (apart_ms !== undefined) return this.#addPatient(entry, apart_ms)
       if (owner === undefined) this.#waiting.push(entry)
       else {
         this.#large.add(owner, "", entry)
@@ -91,6 +99,25 @@ export class GroupCommit {
       }
       this.#draining ??= this.#drain()
     })
+  }
+
+  #addPatient(entry: Entry, apart_ms: number) {
+    this.#patient.push(entry)
+    const { ended, took } = this.#shared
+    const early = ended + Math.max(apart_ms, took) - monotonic()
+    if (early <= 0) this.#beginPatient()
+    else this.#timer ??= setTimeout(() => this.#beginPatient(), early)
+  }
+
+  #beginPatient() {
+    this.#admitPatient()
+    this.#draining ??= this.#drain()
+  }
+
+  #admitPatient() {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#waiting.push(...this.#patient.splice(0))
   }
 
   /** Runs `act` where no transaction is open: after the next group. Resolves when it was run. */
@@ -107,7 +134,10 @@ export class GroupCommit {
 
   /** Resolves when nothing is waiting. */
   async idle() {
-    while (this.#draining) await this.#draining
+    do {
+      this.#beginPatient()
+      await this.#draining
+    } while (this.#patient.length > 0)
   }
 
   /** drizzle calls its logger before each statement, which makes this the place for a guard. */
@@ -162,6 +192,7 @@ export class GroupCommit {
   }
 
   async #commit(is_large: boolean) {
+    if (!is_large) this.#admitPatient()
     const group = is_large ? this.#nextLarge() : this.#waiting.splice(0, MAX_GROUP)
     const { begin, commit, rollback } = this.#statements
     const effects: Effect[] = []
@@ -177,6 +208,8 @@ export class GroupCommit {
           group.push(...this.#nextLarge())
       }
       commit()
+      const ended = monotonic()
+      if (group.some(({ may_wait }) => may_wait)) this.#shared = { ended, took: ended - begun }
       this.changes.ended()
       this.stats.commits += 1
       this.stats.closures += group.length

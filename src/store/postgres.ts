@@ -102,10 +102,27 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     return result
   }
 
+  let next_at = 0 // of those that may wait
+
+  async function txApart<Result>(closure: Closure<Result>, apart_ms: number): Promise<Result> {
+    const early = next_at - monotonic()
+    if (early > 0) await sleep(early)
+    const begun = monotonic()
+    try {
+      return await retryConflicts(() => tx(closure), onFault)
+    } finally {
+      const ended = monotonic()
+      next_at = ended + Math.max(apart_ms, ended - begun)
+    }
+  }
+
   return {
     read: Object.assign(database, { heavy: heavyReads(database, access) }) as unknown as Reader,
     isAlone: false,
-    tx: (closure) => retryConflicts(() => tx(closure), onFault),
+    tx: (closure, _, apart_ms) =>
+      apart_ms === undefined
+        ? retryConflicts(() => tx(closure), onFault)
+        : txApart(closure, apart_ms),
     snapshot: (look) =>
       database.transaction(
         (raw) => look(Object.assign(raw as unknown as Reader, access)),

@@ -113,7 +113,7 @@ function open(options: SqliteOptions, release: () => void): Store {
   return {
     read,
     isAlone: true,
-    tx: (closure, large_of) => group.run(() => closure(tx), large_of),
+    tx: (closure, large_of, apart_ms) => group.run(() => closure(tx), large_of, apart_ms),
     snapshot: (look) => readSnapshot(path, { ...access, changeCount: () => undefined }, look),
     async notify() {}, // one process holds the file: what is in its memory reaches everybody
     async listen() {},

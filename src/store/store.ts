@@ -59,8 +59,14 @@ export interface Store {
    * nothing behind. It awaits nothing but its own `tx`, and it may be run again after a conflict
    * with another transaction, so it changes nothing outside either. One that writes for many
    * milliseconds names its project as `large_of`: on SQLite it waits behind short ones, and projects take turns.
+   * One with `apart_ms` may wait: it begins so many milliseconds after the last such one ended, and no sooner
+   * than that one took. On SQLite it joins the commit of any other that comes before.
    */
-  tx<Result>(closure: Closure<Result>, large_of?: string | undefined): Promise<Result>
+  tx<Result>(
+    closure: Closure<Result>,
+    large_of?: string | undefined,
+    apart_ms?: number | undefined,
+  ): Promise<Result>
 
   /**
    * Reads of one moment: what is committed meanwhile is not seen. It should end within seconds, because

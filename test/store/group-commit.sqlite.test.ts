@@ -44,6 +44,39 @@ test("short closures are answered before large ones begin, whose owners take tur
   expect(store.stats.commits - commits).toBe(5)
 })
 
+/** Far longer than a test may take. */
+const FAR_APART_MS = 600_000
+
+test("a closure that may wait begins at once, unless one has just been, and shares the next commit then", async () => {
+  await using it = await testStore()
+  const { store } = it
+  const patient = (name: string) => store.tx((tx) => happened(tx, name), undefined, FAR_APART_MS)
+  const { commits } = store.stats
+  await patient("lone")
+  expect(store.stats.commits - commits).toBe(1)
+
+  const burst = ["one", "two", "three"].map(patient)
+  await store.tx((tx) => happened(tx, "hurried"))
+  await Promise.all(burst)
+  expect(store.stats.commits - commits).toBe(2)
+  expect(await types(store.read)).toEqual(["lone", "hurried", "one", "two", "three"])
+})
+
+test("closures that may wait begin a group of their own when it is time, or when the store closes", async () => {
+  using database = new Database(":memory:")
+  database.run("CREATE TABLE bell (id INTEGER)")
+  const group = new GroupCommit(database, () => {})
+  const ring = (id: number, apart_ms: number) =>
+    group.run(async () => database.run("INSERT INTO bell VALUES (?)", [id]), undefined, apart_ms)
+  await ring(1, 1)
+  await Promise.all([ring(2, 1), ring(3, 1)])
+  expect(group.stats).toEqual({ closures: 3, commits: 2 })
+  const last = ring(4, FAR_APART_MS)
+  await group.idle()
+  await last
+  expect(group.stats).toEqual({ closures: 4, commits: 3 })
+})
+
 test("shows no reader a group that is still open", async () => {
   await using it = await testStore()
   await using other = outside(it)
