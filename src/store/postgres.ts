@@ -86,6 +86,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   }
   const database = Object.assign(withUuids(drizzle(pool, { logger })), access)
   const stats = { closures: 0, commits: 0 }
+  const runApart = spaced()
 
   async function tx<Result>(closure: Closure<Result>): Promise<Result> {
     if (running.getStore()?.open) throw new Error("A closure opened a transaction: pass `tx` down")
@@ -102,27 +103,13 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     return result
   }
 
-  let next_at = 0 // of those that may wait
-
-  async function txApart<Result>(closure: Closure<Result>, apart_ms: number): Promise<Result> {
-    const early = next_at - monotonic()
-    if (early > 0) await sleep(early)
-    const begun = monotonic()
-    try {
-      return await retryConflicts(() => tx(closure), onFault)
-    } finally {
-      const ended = monotonic()
-      next_at = ended + Math.max(apart_ms, ended - begun)
-    }
-  }
-
   return {
     read: Object.assign(database, { heavy: heavyReads(database, access) }) as unknown as Reader,
     isAlone: false,
-    tx: (closure, _, apart_ms) =>
-      apart_ms === undefined
-        ? retryConflicts(() => tx(closure), onFault)
-        : txApart(closure, apart_ms),
+    tx: (closure, _, apart_ms) => {
+      const run = () => retryConflicts(() => tx(closure), onFault)
+      return apart_ms === undefined ? run() : runApart(run, apart_ms)
+    },
     snapshot: (look) =>
       database.transaction(
         (raw) => look(Object.assign(raw as unknown as Reader, access)),
@@ -137,6 +124,22 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     stats,
     emptyLog: async () => true,
     close,
+  }
+}
+
+/** Runs what may wait, as `apart_ms` of `Store.tx` says. */
+function spaced() {
+  let next_at = 0
+  return async <Result>(run: () => Promise<Result>, apart_ms: number): Promise<Result> => {
+    const early = next_at - monotonic()
+    if (early > 0) await sleep(early)
+    const begun = monotonic()
+    try {
+      return await run()
+    } finally {
+      const ended = monotonic()
+      next_at = ended + Math.max(apart_ms, ended - begun)
+    }
   }
 }
 
