@@ -55,6 +55,8 @@ export function openSecrets(options: MasterKeyOptions) {
   }
 }
 
+type MacKeys = Pick<HeldKeys, "macs" | "purposes">
+
 function macWith({ macs, purposes }: MacKeys, purpose: string, text: string): Buffer {
   const key = purposes.get(purpose) ?? derive(macs.master, `belfry mac ${purpose}`)
   purposes.set(purpose, key)
@@ -76,13 +78,10 @@ function finder({ data_dir, master_key }: MasterKeyOptions, first: DerivedKey): 
 }
 
 /** What is in use now. */
-interface HeldKeys extends MacKeys {
+interface HeldKeys {
   used: DerivedKey
-  are_macs_own: boolean
-}
-
-interface MacKeys {
   macs: DerivedKey
+  are_macs_own: boolean
   /** The keys of MACs, by their purpose. */
   purposes: Map<string, Buffer>
 }
@@ -138,8 +137,8 @@ const keyRing = ({ data_dir, master_key }: MasterKeyOptions, held: HeldKeys, loo
   /** Makes the MACs of mail that left under this name; undefined where no file of the data folder has its key. */
   macsOf(key_id: string): { mac(purpose: string, text: string): Buffer } | undefined {
     const macs = key_id === held.macs.key_id ? held.macs : lookUp(key_id)
-    const purposes = macs === held.macs ? held.purposes : new Map<string, Buffer>()
-    return macs && { mac: (purpose, text) => macWith({ macs, purposes }, purpose, text) }
+    const keys = macs && { macs, purposes: new Map() }
+    return keys && { mac: (purpose, text) => macWith(keys, purpose, text) }
   },
   /** The master key that MACs are made with, in base64: to be sealed, never to be shown. */
   forMacs: () => held.macs.master.toString("base64"),

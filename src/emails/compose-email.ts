@@ -81,10 +81,10 @@ export async function bytesOf(
   await warnUnsigned(message, dkim)
   const ready = await readied(workers, { ...mail, dkim })
   if (is_sealed || "reason" in ready) return { content: ready }
-  const then = { mail_host: rules.unsubscribe.mail_host, key_id: secrets.keys.macKeyId() }
+  const settings = { mail_host: rules.unsubscribe.mail_host, key_id: secrets.keys.macKeyId() }
   const keep = () => {
     const { recipe } = ready.raw instanceof Uint8Array ? ready : ready.raw
-    return recipe && rowOfRecipe(recipe, { address, then })
+    return recipe && rowOfRecipe(recipe, { address, settings })
   }
   return { content: ready, keep }
 }
@@ -125,8 +125,8 @@ async function mailAgain(
 ): Promise<Uint8Array | Omit<MailToCompose, "dkim"> | Omit<MailToSign, "dkim"> | NoBytes> {
   const kept = recipeIn(row, isShared(content))
   if (!kept) return keptBytes(message, row, parts.blobs)
-  const { address, then, recipe } = kept
-  const secrets = then ? parts.secrets.keys.macsOf(then.key_id) : parts.secrets
+  const { address, settings, recipe } = kept
+  const secrets = settings ? parts.secrets.keys.macsOf(settings.key_id) : parts.secrets
   if (!secrets) throw new ChangedBytes("the master key of the time when the mail left is not known")
   const rules = rulesThen(parts.rules, kept)
   const mail = await mailOf({ ...parts, secrets, rules, address }, message, content)
@@ -142,8 +142,8 @@ async function madeAgain(
 }
 
 /** The links of a mail lead where they led when it left first, whatever the settings say now. */
-export const rulesThen = (rules: SharedRules, { then }: Pick<KeptRecipe, "then"> = {}) =>
-  then ? { ...rules, unsubscribe: rules.unsubscribe.at(then.mail_host) } : rules
+export const rulesThen = (rules: SharedRules, { settings }: Pick<KeptRecipe, "settings"> = {}) =>
+  settings ? { ...rules, unsubscribe: rules.unsubscribe.at(settings.mail_host) } : rules
 
 /** All of a mail but its signatures. */
 async function mailOf(

@@ -25,7 +25,7 @@ export interface KeptRecipe {
   /** The public address of this server that its links have. */
   address: string | undefined
   /** What the settings of its time add to it. Undefined: an older version did not keep that. */
-  then?: {
+  settings?: {
     /** Where its recipient writes to unsubscribe. */
     mail_host: string | null
     /** The name of the master key of its links and marks. */
@@ -36,9 +36,10 @@ export interface KeptRecipe {
 /** A row with a recipe begins so. Older ones begin with a letter, a line end, a frame or a length of 8 bytes. */
 const MARK = 1
 
+/** As it is kept in the row. */
 export const rowOfRecipe = (
   { version, hash, signatures }: Required<Recipe>,
-  { address, then: { mail_host, key_id } }: Required<Omit<KeptRecipe, "recipe">>,
+  { address, settings: { mail_host, key_id } }: Required<Omit<KeptRecipe, "recipe">>,
 ): Buffer =>
   Buffer.concat([
     Buffer.of(MARK, version),
@@ -63,8 +64,8 @@ export function recipeIn(row: Buffer, is_shared: boolean): KeptRecipe | undefine
   }
   const address = line() || undefined
   if (is_old) return { address, recipe: { version: 1, signatures: copied(row, at) } }
-  const then = { mail_host: line() || null, key_id: line() }
-  return { address, then, recipe: { version: row[1] ?? 0, hash, signatures: copied(row, at) } }
+  const settings = { mail_host: line() || null, key_id: line() }
+  return { address, settings, recipe: { version: row[1] ?? 0, hash, signatures: copied(row, at) } }
 }
 
 /** A thread is handed the whole memory behind a part. */

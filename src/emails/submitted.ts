@@ -3,7 +3,7 @@ import type { Blobs } from "../core/blobs"
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { domainOf, type Mailbox } from "../lib/address"
-import { unpack, withEnd } from "../lib/compression"
+import { unpack } from "../lib/compression"
 import { fileIn } from "../messages/contents"
 import {
   type AudienceFields,
@@ -113,11 +113,11 @@ export function placeOf(
 /**
  * The bytes that were handed over, from what older versions kept of them: packed or not, in the row or in a file
  * that it names. Of a message whose bytes are a file they kept only what comes before them, and of a tracked one
- * what differs. Rejects with ENOENT where the file is gone.
+ * the length of the common end and what comes before that. Rejects with ENOENT where the file is gone.
  */
 export async function keptBytes(
   { envelope }: Pick<Message, "envelope">,
-  row: Uint8Array,
+  row: Buffer,
   blobs: Blobs,
 ): Promise<Uint8Array> {
   const sha256 = envelope?.submitted?.sha256
@@ -125,8 +125,12 @@ export async function keptBytes(
   const kept = own ? await readFile(blobs.path(own)) : row
   if (!sha256) return unpack(kept)
   const file = await readFile(blobs.path(sha256))
-  return envelope.track ? withEnd(kept, file) : Buffer.concat([kept, file])
+  if (!envelope.track) return Buffer.concat([kept, file])
+  const same = Number(kept.readBigUInt64BE())
+  return Buffer.concat([unpack(kept.subarray(LENGTH_BYTES)), file.subarray(file.length - same)])
 }
+
+const LENGTH_BYTES = 8
 
 const MESSAGE_ID_FIELD = /^message-id[ \t]*:.*(?:\r\n[ \t].*)*/im
 

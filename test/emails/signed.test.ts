@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test"
-import { signed } from "../../src/emails/compose-task"
+import { composeMail, signed } from "../../src/emails/compose-task"
+import { recipeIn, rowOfRecipe } from "../../src/emails/recipe"
 import { isClean } from "../../src/lib/mail-text"
 import { missing } from "../harness/peers"
 import fc from "../harness/properties"
@@ -12,6 +13,10 @@ const SEED = 20_261_121
 
 const { dkim, records } = publishedKeys()
 
+/** What is kept of mail beside its own recipe. */
+const KEPT = { address: undefined, settings: { mail_host: null, key_id: "key" } }
+
+/** The message, which is the same when it is made again from what is kept of it. */
 async function compose({ files, ...letter }: Letter, folder: ReturnType<typeof attachable>) {
   const attachments = files.map(({ filename, content_type, bytes }, index) => ({
     filename,
@@ -19,7 +24,12 @@ async function compose({ files, ...letter }: Letter, folder: ReturnType<typeof a
     content_id: null,
     path: folder.file(`${index}`, bytes),
   }))
-  return rawOf({ ...letter, attachments, dkim })
+  const mail = { ...letter, attachments, dkim }
+  const { raw, recipe } = await composeMail(mail)
+  const kept = recipeIn(rowOfRecipe(recipe, KEPT), false)
+  expect(kept).toEqual({ ...KEPT, recipe })
+  expect(Buffer.compare(await rawOf({ ...mail, dkim: [], recipe }), raw)).toBe(0)
+  return raw
 }
 
 const PASS = {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { unpack, withEnd } from "../../src/lib/compression"
+import { unpack } from "../../src/lib/compression"
 
 const HEAD = Buffer.from("From: me@example.test\r\n\r\n")
 const MAIL = Buffer.concat([HEAD, Buffer.from("<p>Your order has shipped.</p>\r\n".repeat(200))])
@@ -8,12 +8,4 @@ const FRAME = Bun.zstdCompressSync(MAIL)
 test("what was packed comes back byte for byte, and what was not is read as it is", () => {
   expect(Buffer.compare(unpack(FRAME), MAIL)).toBe(0)
   expect(unpack(HEAD)).toBe(HEAD)
-})
-
-test("a packed beginning is read with the end of a file", () => {
-  const file = Buffer.from("another beginning, and the same end")
-  const length = Buffer.alloc(8)
-  length.writeBigUInt64BE(8n)
-  const whole = withEnd(Buffer.concat([length, FRAME]), file)
-  expect(whole.toString()).toBe(`${MAIL}same end`)
 })
