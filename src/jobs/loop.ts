@@ -225,8 +225,8 @@ export class WorkLoop<Row extends WorkRow, End> {
     await this.#options.table.onClaim?.(claimed)
     this.#picked_at = monotonic()
     this.#picked_ms = this.#picked_at - begun
-    // On Postgres the database works meanwhile, and the event loop is free.
     const is_full = claimed.length === size
+    // On Postgres the database works meanwhile, and the event loop is free.
     this.#claim_size.note(is_full, this.#options.alone ? this.#picked_ms : 0)
     if (!is_full) this.#due_known_until = 0 // what else came is for later
     this.#found_all = !is_full && !this.#options.picker
