@@ -21,12 +21,19 @@ const MOST_IN_ROW = 512 * 1024
 export const isFiled = (content: object): content is FiledContent => "file" in content
 
 /** The content as it is stored. Its file is on disk when this resolves. */
-export async function stored<Content extends Texts & Pick<FiledContent, "headers">>(
+export function stored<Content extends Texts & Pick<FiledContent, "headers">>(
   content: Content,
   blobs: Blobs,
-): Promise<Content | FiledContent> {
-  const { html, text, headers } = content
-  if ((html?.length ?? 0) + (text?.length ?? 0) <= MOST_IN_ROW) return content
+): Content | Promise<FiledContent> {
+  const { html, text } = content
+  const is_short = (html?.length ?? 0) + (text?.length ?? 0) <= MOST_IN_ROW
+  return is_short ? content : file(content, blobs)
+}
+
+async function file(
+  { html, text, headers }: Texts & Pick<FiledContent, "headers">,
+  blobs: Blobs,
+): Promise<FiledContent> {
   const parts = [html, text].map((one) => (one === null ? null : Buffer.from(one)))
   const lengths = Buffer.from(`${JSON.stringify(parts.map((one) => one?.length ?? null))}\n`)
   const bytes = [lengths, ...parts.filter((one) => one !== null)]

@@ -169,17 +169,26 @@ export const whyWithout = (...lacks: string[]): string => [...lacks, SET].join("
 type WarningRules = Pick<RenderRules, "unsubscribe" | "publicAddress">
 
 /** What an accepted email leaves without, because links of this server would lead nowhere. */
-export async function linkWarnings(
-  { unsubscribe, publicAddress }: WarningRules,
+export function linkWarnings(
+  rules: WarningRules,
   caller: Caller,
   wish: TrackingWish,
-  { project_id, sender_domain, envelope, content }: NewMessage,
-): Promise<SendWarning[]> {
+  message: NewMessage,
+): SendWarning[] | Promise<SendWarning[]> {
+  const { envelope, content } = message
   const texts = content as EmailContent | FiledContent
   const html = isFiled(texts) ? texts.file : texts.html // large texts lie in a file, mostly html
   const wants_tracking = envelope?.track ?? (html && chosenTracking(wish, caller))
   const is_endable = envelope?.unsubscribe !== undefined
   if (!wants_tracking && !is_endable) return []
+  return warningsOf(rules, message, { wants_tracking: !!wants_tracking, is_endable })
+}
+
+async function warningsOf(
+  { unsubscribe, publicAddress }: WarningRules,
+  { project_id, sender_domain }: NewMessage,
+  { wants_tracking, is_endable }: { wants_tracking: boolean; is_endable: boolean },
+): Promise<SendWarning[]> {
   if ((await publicAddress(project_id, sender_domain)) !== undefined) return []
   const lacks = [
     ...(wants_tracking ? [UNTRACKED] : []),

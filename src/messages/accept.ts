@@ -49,14 +49,22 @@ export const allowanceOf = (
 })
 
 /** A frozen account: throws 402 if the quota of the month is used up, else 403 `account_frozen`. */
-export async function refuseFrozen(
+export function refuseFrozen(
   db: Reader,
   caller: Caller,
   channel: ChannelName,
   units: number,
-): Promise<void> {
+): Promise<void> | undefined {
   const refusal = frozenRefusal(caller)
-  if (!refusal) return
+  return refusal && refuseWith(db, refusal, caller, { channel, units })
+}
+
+async function refuseWith(
+  db: Reader,
+  refusal: ApiError,
+  caller: Caller,
+  { channel, units }: { channel: ChannelName; units: number },
+): Promise<void> {
   if (!caller.project_settings.sandbox)
     await requireRoomFor(db, allowanceOf(caller, channel), units)
   throw refusal

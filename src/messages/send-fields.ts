@@ -44,7 +44,19 @@ export interface SendAudience {
  * The subscriber and the category that a send names. Throws 404 `subscriber_not_found`, and 422
  * with `unknown_category` where the project has categories and this is none of them.
  */
-export async function findAudience(
+export function findAudience(
+  db: Reader,
+  project_id: string,
+  fields: AudienceFields,
+  known?: KnownSubscribers,
+): SendAudience | Promise<SendAudience> {
+  const is_nobody = fields.category === null && fields.subscriber_id == null
+  return is_nobody ? NO_AUDIENCE : findNamed(db, project_id, fields, known)
+}
+
+const NO_AUDIENCE: SendAudience = { subscriber: null, is_endable: true }
+
+async function findNamed(
   db: Reader,
   project_id: string,
   { subscriber_id, category }: AudienceFields,

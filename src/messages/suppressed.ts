@@ -40,13 +40,23 @@ const NONE: SuppressionRow[] = []
 const NOBODY: Suppressed = new Map()
 
 /** What is suppressed of these addresses; nothing is asked for a project that suppresses none. */
-export async function suppressionsOf(
+export function suppressionsOf(
+  db: Reader,
+  of: SendingChannel,
+  recipients: () => Addressed[],
+): SuppressionRow[] | Promise<SuppressionRow[]> {
+  if (!hasAddressesToSuppress(of.channel)) return NONE
+  const has_some = hasSuppressions(db, of.project_id, { recent: true })
+  return has_some === false ? NONE : findSuppressions(db, of, has_some, recipients)
+}
+
+async function findSuppressions(
   db: Reader,
   { project_id, channel }: SendingChannel,
+  has_some: boolean | Promise<boolean>,
   recipients: () => Addressed[],
 ): Promise<SuppressionRow[]> {
-  if (!hasAddressesToSuppress(channel)) return NONE
-  if (!(await hasSuppressions(db, project_id, { recent: true }))) return NONE
+  if (!(await has_some) || !hasAddressesToSuppress(channel)) return NONE
   const addresses = recipients().map((one) => comparable(addressOf(one)))
   return unexpired(db, project_id, channel, addresses)
 }

@@ -34,11 +34,12 @@ const anySuppressed = cached<boolean>({ tables: ["suppressions"] })
  * Whether a project has suppressions. With `recent` the answer on Postgres may be a second old, so what
  * it lets pass is asked again, without it, before the message leaves.
  */
-export const hasSuppressions = async (
+export const hasSuppressions = (
   db: Reader,
   owner: string,
   { recent = false } = {},
-): Promise<boolean> => anySuppressed(db, owner, () => findsAny(db, owner), recent ? TRUSTED_MS : 0)
+): boolean | Promise<boolean> =>
+  anySuppressed(db, owner, () => findsAny(db, owner), recent ? TRUSTED_MS : 0)
 
 /** Whether addresses of the channel can be suppressed. */
 export const hasAddressesToSuppress = (channel: string): channel is SuppressionChannel =>

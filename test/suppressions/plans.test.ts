@@ -30,7 +30,7 @@ const paths: [string, string, (store: Store) => Promise<unknown>][] = [
   [
     "whether there is any",
     "suppressions_by_",
-    (store) => hasSuppressions(store.read, idFor("project_2")),
+    async (store) => hasSuppressions(store.read, idFor("project_2")),
   ],
   ["the list", "suppressions_by_project", listed({})],
   ["the list by reason", "suppressions_by_reason", listed({ reason: "bounce" })],
