@@ -83,7 +83,7 @@ test(`${sizes.scheduled} messages that are due at the same second are sent then,
         // What was claimed already goes first, and nothing of the rest.
         expect(handed.size - behind).toBeLessThan(2 * MOST_CLAIMED)
       }
-      await Bun.sleep(50)
+      await Bun.sleep(1)
     }
   } finally {
     await loop.stop(10_000)
