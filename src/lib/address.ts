@@ -96,6 +96,7 @@ const CHANGEABLE = /[^\x00-\x40\x5b-\x7f]/
 
 /** For envelope and header: the local part untouched, a domain outside ASCII as A-labels. */
 export function wireForm(email: string): string {
+  if (isAscii(email)) return email
   const parts = splitAddress(email)
   if (!parts || isAscii(parts.domain)) return email
   return `${parts.local}@${wireDomain(parts.domain) ?? parts.domain}`
@@ -103,7 +104,7 @@ export function wireForm(email: string): string {
 
 /** The address cannot be written without SMTPUTF8 (RFC 6531): its local part is not ASCII. */
 export const needsSmtputf8 = (email: string): boolean =>
-  !isAscii(splitAddress(email)?.local ?? email)
+  !isAscii(email) && !isAscii(splitAddress(email)?.local ?? email)
 
 export const isAscii = (text: string): boolean => !/[^\x00-\x7f]/.test(text)
 

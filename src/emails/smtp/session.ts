@@ -118,11 +118,13 @@ export class SmtpSession {
 
   /** Throws SmtpRefusal at MAIL, Unsendable, or SmtpConnectionError before any recipient was answered. */
   async deliver(given: SmtpEnvelope): Promise<Transaction> {
-    const envelope = await this.#withinReach(given)
+    const is_wide = this.#extensions.has("8BITMIME")
+    const envelope = is_wide ? given : await this.#withinReach(given)
     const { mail, recipients } = commandsFor(envelope, this.#extensions)
     const lines = [mail, ...recipients.filter((line) => line !== undefined), "DATA"]
     this.used++
-    await this.#reset()
+    if (this.#dirty) await this.#reset()
+    this.#dirty = true
     const pipelined = this.#extensions.has("PIPELINING")
     if (pipelined) this.#write(lines, lines)
     const next = (line: string) => (pipelined ? this.#hear(`after ${line}`) : this.#ask(line))
@@ -156,18 +158,16 @@ export class SmtpSession {
   /** What the server says of an envelope sender, before it knows a recipient. */
   async askSender(address: string): Promise<SmtpReply> {
     this.used++
-    await this.#reset()
+    if (this.#dirty) await this.#reset()
+    this.#dirty = true
     return this.#ask(`MAIL FROM:<${wireForm(address)}>`)
   }
 
   /** What a transaction began is forgotten, and another one begins. */
   async #reset() {
-    if (this.#dirty) {
-      const reply = await this.#ask("RSET")
-      if (reply.code !== 250) this.quit()
-      this.#expect("MAIL", 250, reply)
-    }
-    this.#dirty = true
+    const reply = await this.#ask("RSET")
+    if (reply.code !== 250) this.quit()
+    this.#expect("MAIL", 250, reply)
   }
 
   /** Replies to commands that follow from a refused one: read, so that the next transaction finds its own. */
@@ -185,7 +185,7 @@ export class SmtpSession {
   /** The mail as this server takes it: one without 8BITMIME gets every part in 7 bits (RFC 6152, 3). */
   async #withinReach(envelope: SmtpEnvelope): Promise<SmtpEnvelope> {
     const { raw, inSevenBits } = envelope
-    if (this.#extensions.has("8BITMIME") || !inSevenBits || isSevenBit(raw)) return envelope
+    if (!inSevenBits || isSevenBit(raw)) return envelope
     this.#note("* the server does not offer 8BITMIME: Belfry sends parts outside ASCII in base64")
     return { ...envelope, raw: await inSevenBits() }
   }
