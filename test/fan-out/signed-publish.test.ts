@@ -43,7 +43,8 @@ function provider(port: number) {
     handed.set(mail.message_id, [...raws, Buffer.from(mail.raw).toString("latin1")])
     return real.send(mail)
   }
-  return { handed, real, watched: Object.assign(Object.create(real) as EmailProvider, { send }) }
+  const own = { send, makes_mail: undefined } // it is handed bytes
+  return { handed, real, watched: Object.assign(Object.create(real) as EmailProvider, own) }
 }
 
 /** As older versions kept a mail of a fan-out: the address of its links, a line end, the signatures. */
