@@ -18,7 +18,7 @@ const GROUPS = 5
  * The most for one message, from the request to the recorded outcome: rows written, transactions, bytes of the
  * write-ahead log, messages to other threads, and timers set in the main thread.
  */
-const MOST = { rows: 9, commits: 0.3, log_bytes: 25_000, posts: 0.2, timers: 3 }
+const MOST = { rows: 8.8, commits: 0.3, log_bytes: 22_000, posts: 0.15, timers: 1.2 }
 
 type Costs = typeof MOST
 
