@@ -71,11 +71,11 @@ test("the page lists every file that one email and its webhook run through", asy
   expect(steady.map(({ path }) => path).filter((path) => !listing.includes(path))).toEqual([])
 })
 
-test("the files of the worker thread are files of the thread", () => {
-  // The task is loaded at its first use, which the list of imports does not tell.
-  const starts = ["src/worker.ts", "src/emails/compose-task.ts"]
+test("the files of the mailer thread are files of the thread", () => {
+  // The thread loads them at its start, which the list of imports does not tell.
+  const starts = ["src/worker.ts", "src/emails/mailer-thread.ts"]
   const thread = starts.flatMap(reachable).map(({ path }) => path)
-  const files = listed("Files of the worker thread")
+  const files = listed("Files of the mailer thread")
   expect(files).not.toEqual([])
   expect(files.filter((path) => !thread.includes(path))).toEqual([])
 })
