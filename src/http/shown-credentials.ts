@@ -3,7 +3,7 @@ import { isForBrowsers } from "./cors"
 import type { AnyRoute } from "./route"
 import { offeredTokens } from "./sockets"
 
-/** What a request shows of who sends it. */
+/** What a request shows of its caller. */
 export interface ShownCredentials {
   secret: string | null
   public_key: string | null

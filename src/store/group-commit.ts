@@ -45,7 +45,7 @@ export class GroupCommit {
   readonly changes = new TableChanges()
 
   #waiting: Entry[] = []
-  /** They share the next group, whoever it is for. One begins for them when `#timer` ends. */
+  /** They share the next group, for whatever reason it begins. One begins for them when `#timer` ends. */
   readonly #patient: Entry[] = []
   #timer: Timer | undefined
   /** Of the last group with patient ones. */

@@ -316,7 +316,7 @@ function noMechanism(extensions: Extensions): SmtpReply {
   return { code: 504, enhanced: "5.5.4", text: `${fact}${advice}`, lines: [] }
 }
 
-/** One message, and whom it is for. */
+/** One message and its envelope. */
 interface SmtpEnvelope
   extends Pick<UnsentMail, "message_id" | "from" | "to" | "smtputf8" | "wants_reports"> {
   raw: Uint8Array
