@@ -30,6 +30,7 @@ import sqlite27 from "../../migrations/sqlite/0027_push.sql" with { type: "text"
 import sqlite28 from "../../migrations/sqlite/0028_auth.sql" with { type: "text" }
 import sqlite29 from "../../migrations/sqlite/0029_second_factors.sql" with { type: "text" }
 import sqlite30 from "../../migrations/sqlite/0030_ai.sql" with { type: "text" }
+import sqlite31 from "../../migrations/sqlite/0031_mail_recipes.sql" with { type: "text" }
 import postgres0 from "../../migrations/postgres/0000_initial_schema.sql" with { type: "text" }
 import postgres1 from "../../migrations/postgres/0001_inbound_mail.sql" with { type: "text" }
 import postgres2 from "../../migrations/postgres/0002_message_schedule_and_template.sql" with { type: "text" }
@@ -61,6 +62,7 @@ import postgres27 from "../../migrations/postgres/0027_push.sql" with { type: "t
 import postgres28 from "../../migrations/postgres/0028_auth.sql" with { type: "text" }
 import postgres29 from "../../migrations/postgres/0029_second_factors.sql" with { type: "text" }
 import postgres30 from "../../migrations/postgres/0030_ai.sql" with { type: "text" }
+import postgres31 from "../../migrations/postgres/0031_mail_recipes.sql" with { type: "text" }
 
 /** One step of the schema. */
 export interface Migration {
@@ -101,6 +103,7 @@ const STEPS: [tag: string, sqlite: string, postgres: string][] = [
   ["0028_auth", sqlite28, postgres28],
   ["0029_second_factors", sqlite29, postgres29],
   ["0030_ai", sqlite30, postgres30],
+  ["0031_mail_recipes", sqlite31, postgres31],
 ]
 
 /** The migrations of both engines, oldest first. The binary carries them. */
