@@ -1,6 +1,7 @@
 import { millis, monotonic, now } from "../core/time"
-import { perTable, Recent } from "../store/cached"
+import { perTable } from "../store/cached"
 import type { Reader, Store, Tx } from "../store/store"
+import { type Arrivals, arrivalsOf } from "./arrivals"
 import { LEASED, type WorkRow } from "./work-item"
 import type { DuePosition, DueShare } from "./work-rows"
 import type { Claimable, Claims, Share } from "./work-table"
@@ -135,19 +136,6 @@ const lookAheadOf = <Row extends WorkRow>(db: Reader, table: string) =>
 
 const foundAhead = perTable((db, table) => new LookAhead<never>(db, table))
 
-const MOST_RECENT = 2000
-
-/** Every change of the table forgets them, but for quiet writes. */
-const recentRows = perTable((db, table) => {
-  const recent = new Recent<never>({ most: MOST_RECENT })
-  db.onChanged([table], () => recent.clear())
-  return recent
-})
-
-/** As a read would give them; undefined where other processes share the database. */
-export const recentRowsOf = <Row extends WorkRow>(db: Reader, table: string) =>
-  db.isAlone ? (recentRows(db, table) as unknown as Recent<Row>) : undefined
-
 /**
  * How long a claim counts as fresh: far less than a lease lasts. Work that waited longer may have
  * been claimed again, or ended, meanwhile.
@@ -207,7 +195,7 @@ export class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
   readonly #table: Claimable<Row>
   readonly #inFlight: InFlightRows
   readonly #ahead: LookAhead<Row> | undefined
-  readonly #recent: Recent<Row> | undefined
+  readonly #arrivals: Arrivals<Row> | undefined
   readonly #positions = new Map<unknown, ReadPosition>()
 
   constructor(store: Store, table: Claimable<Row>, inFlight: InFlightRows, owner: string) {
@@ -215,7 +203,7 @@ export class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     this.#table = table
     this.#inFlight = inFlight
     this.owner = owner
-    this.#recent = recentRowsOf<Row>(store.read, table.rows.name)
+    this.#arrivals = arrivalsOf<Row>(store.read, table.rows.name)
     if (table.looks_ahead) this.#ahead = lookAheadOf<Row>(store.read, table.rows.name)
   }
 
@@ -235,7 +223,7 @@ export class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
       return rows
     } catch (error) {
       for (const row of rows) this.end(row) // no attempt will run, so they would stay claimed for ever
-      this.#positions.clear()
+      this.lookAgain()
       throw error
     }
   }
@@ -249,6 +237,8 @@ export class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     this.#own(rows, partition)
     const missing = limit - rows.length
     if (missing === 0) return
+    const arrived = narrow || ahead ? undefined : this.#arrived(partition, missing)
+    if (arrived) return void rows.push(...arrived)
     const after = ahead || narrow ? undefined : this.#positionOf(partition)
     // The index of due rows still contains the rows in flight, so the query asks for that many more.
     const skipped = after
@@ -256,11 +246,30 @@ export class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
       : this.#inFlight.countOf(partition) + (ahead?.extraFor(partition) ?? 0)
     const look = { partition, narrow, after, limit: missing + skipped }
     const before = rows.length
-    if (this.#recent?.size) await this.#claimKnown(rows, look, missing)
-    else this.#claimAtOnce(rows, look, missing)
+    const { version = 0 } = this.#arrivals ?? {}
+    const looked_at = now()
+    const is_all = this.#arrivals?.size
+      ? await this.#claimKnown(rows, look, missing)
+      : this.#claimAtOnce(rows, look, missing)
+    if (is_all && !after && !narrow && !ahead)
+      await this.#noteAllClaimed(partition, version, looked_at)
     if (!after || rows.length - before === missing) return
     this.#positions.delete(partition)
     if (rows.length === before) await this.#claim(rows, share, missing)
+  }
+
+  /** What was just written, where nothing else can be due. */
+  #arrived(partition: unknown, most: number): Row[] | undefined {
+    const isFree = (id: string) => !this.#inFlight.has(id)
+    const rows = this.#arrivals?.claimable(partition, most, isFree)
+    if (rows) this.#own(rows, partition, this.#store.read.changeCount(this.#table.rows.name))
+    return rows
+  }
+
+  async #noteAllClaimed(partition: unknown, version: number, looked_at: string) {
+    if (!this.#arrivals) return
+    const next = await this.#table.rows.next(this.#store.read, [partition as number], looked_at)
+    this.#arrivals.noteAllClaimed(partition, version, next)
   }
 
   #positionOf(partition: unknown): ReadPosition | undefined {
@@ -283,8 +292,8 @@ export class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     this.#positions.set(partition, { run_at: last.run_at, id: last.id, until, changes })
   }
 
-  /** Rows that were just written need not be read, only their order. */
-  async #claimKnown(rows: Row[], look: DueShare<ReadPosition>, missing: number) {
+  /** Rows that were just written need not be read, only their order. Returns whether all that is due was seen. */
+  async #claimKnown(rows: Row[], look: DueShare<ReadPosition>, missing: number): Promise<boolean> {
     const looked_at = now()
     const changes = this.#store.read.changeCount(this.#table.rows.name)
     const due = await this.#table.rows.due(this.#store.read, look)
@@ -294,10 +303,11 @@ export class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     const claimed = await this.#claimIds(free, look.partition, isDue)
     rows.push(...claimed)
     if (claimed.length === missing) this.#notePosition(look, claimed.at(-1), changes)
+    return due.length < look.limit
   }
 
   /** Nothing is committed between the look and the claim, so nobody can have changed the rows. */
-  #claimAtOnce(rows: Row[], look: DueShare<ReadPosition>, missing: number) {
+  #claimAtOnce(rows: Row[], look: DueShare<ReadPosition>, missing: number): boolean {
     const { partition, limit, narrow } = look
     const { read } = this.#store
     const changes = read.changeCount(this.#table.rows.name)
@@ -307,7 +317,9 @@ export class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     this.#own(free, partition, changes)
     rows.push(...free)
     if (free.length === missing) this.#notePosition(look, free.at(-1), changes)
-    if (!narrow) this.#ahead?.keep(partition, rest, due.length < limit, this.#ahead.changes)
+    const is_all = due.length < limit
+    if (!narrow) this.#ahead?.keep(partition, rest, is_all, this.#ahead.changes)
+    return is_all
   }
 
   async claimOne(id: string): Promise<Row | undefined> {
@@ -325,7 +337,7 @@ export class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     try {
       const changes = read.changeCount(this.#table.rows.name)
       const known = free.flatMap((id) => {
-        const row = this.#recent?.remove(id)
+        const row = this.#arrivals?.remove(id)
         return row ? [{ ...row }] : [] // the claim changes its own
       })
       const missing = known.length === 0 ? free : without(free, known)
@@ -367,8 +379,13 @@ export class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
 
   async release(rows: Row[]) {
     for (const row of rows) this.end(row)
-    this.#positions.clear()
+    this.lookAgain()
     this.#table.onRelease?.(rows)
+  }
+
+  lookAgain() {
+    this.#positions.clear()
+    this.#arrivals?.noteOther()
   }
 
   async keep() {}

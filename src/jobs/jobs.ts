@@ -5,7 +5,7 @@ import { short } from "../store/columns"
 import { removeSome } from "../store/rows"
 import { inserter, remover, updater } from "../store/statements"
 import type { Store, Tx } from "../store/store"
-import { recentRowsOf } from "./in-flight"
+import { arrivalsOf } from "./arrivals"
 import { jobs } from "./tables"
 import {
   DEAD,
@@ -83,8 +83,8 @@ export async function enqueueAll<Payload>(tx: Tx, job: JobKind<Payload>, list: N
   }))
   await insertJobs(tx, rows)
   tx.afterCommit(() => {
-    const recent = recentRowsOf<JobRow>(tx, jobRows.name)
-    for (const row of rows) recent?.keep(row.id, row)
+    const arrivals = arrivalsOf<JobRow>(tx, jobRows.name)
+    for (const row of rows) arrivals?.keep(row.id, row)
     wakeUpOf(tx, "jobs").wakeUp()
   })
 }

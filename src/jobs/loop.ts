@@ -324,6 +324,7 @@ export class WorkLoop<Row extends WorkRow, End> {
     this.#options.guard?.end(row.id, !result.hold || result.hold.was_tried === true)
     this.#noteEnd(this.#unsettled, row)
     if (result.retry === undefined && !result.hold) return
+    this.#claims.lookAgain?.()
     this.#due_known_until = 0
     this.wake()
   }

@@ -73,6 +73,8 @@ export interface Claims<Row extends WorkRow> {
   held(tx: Tx, rows: Row[]): Promise<Set<Row>>
   /** The claimed row, read again if it was not claimed just now; undefined when the claim is lost. */
   fresh(row: Row): Promise<Row | undefined>
+  /** A row waits that no look has seen. */
+  lookAgain?(): void
   /** Forgets a claim whose result is on disk. */
   end(row: Row): void
   /** Releases what was not begun, or is cut off, as if it had not been claimed. */

@@ -2,8 +2,8 @@ import { count, eq, sql } from "drizzle-orm"
 import { log } from "../core/log"
 import { monotonic, now } from "../core/time"
 import { emitAll, type NewEvent } from "../events/emit"
+import { arrivalsOf } from "../jobs/arrivals"
 import { countTable } from "../jobs/counts"
-import { recentRowsOf } from "../jobs/in-flight"
 import {
   DeferredError,
   type Hold,
@@ -150,9 +150,11 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
       if (!scheduled_at && !refused && !received && !delivered)
         contents.keep(id, content, { size: sizes[at]?.content })
     }
-    const rows = recentRowsOf<Message>(tx, messageRows.name)
-    for (const message of due) rows?.keep(message.id, message)
-    if (accepted.some(({ state }) => state === READY)) wakeUpOf(tx, "messages").wakeUp()
+    const arrivals = arrivalsOf<Message>(tx, messageRows.name)
+    for (const message of due) arrivals?.keep(message.id, message)
+    const waiting = accepted.filter(({ state }) => state === READY)
+    if (waiting.length > due.length) arrivals?.noteOther()
+    if (waiting.length > 0) wakeUpOf(tx, "messages").wakeUp()
   })
   return accepted
 }

@@ -24,6 +24,7 @@ async function halfClaimed() {
   }
   const rows = Object.assign(Object.create(jobRows) as typeof jobRows, {
     ready: jobRows.ready.bind(jobRows),
+    next: jobRows.next.bind(jobRows),
     dueAtOnce: (...given: Parameters<typeof dueAtOnce>) => counted(dueAtOnce(...given)),
     // Of rows that were just written only the order is read.
     due: async (...given: Parameters<typeof due>) => counted(await due(...given)),
@@ -68,6 +69,6 @@ test("a look that finds too little begins anew", async () => {
   await using it = await halfClaimed()
   expect((await it.claims.claim(normal(10))).map(bellOf)).toEqual([5, 6, 7, 8, 9])
   expect(await it.claims.claim(normal(10))).toEqual([])
-  for (const row of it.claimed) it.claims.end(row)
+  await it.claims.release(it.claimed)
   expect((await it.claims.claim(normal(10))).map(bellOf)).toEqual([0, 1, 2, 3, 4])
 })

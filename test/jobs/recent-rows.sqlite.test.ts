@@ -1,11 +1,15 @@
 import { describe, expect, test } from "bun:test"
 import { newId } from "../../src/core/ids"
+import { now, secondsFromNow } from "../../src/core/time"
+import { arrivalsOf } from "../../src/jobs/arrivals"
 import { claimsOf } from "../../src/jobs/claims"
-import { isCurrent, recentRowsOf } from "../../src/jobs/in-flight"
+import { isCurrent } from "../../src/jobs/in-flight"
 import { type JobRow, jobRows } from "../../src/jobs/jobs"
 import { jobs } from "../../src/jobs/tables"
 import { LEASED, PRIORITIES } from "../../src/jobs/work-item"
+import { inserter } from "../../src/store/statements"
 import type { Store, Tx } from "../../src/store/store"
+import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 import { allJobs, bellOf, enqueueRings } from "./rings"
@@ -15,10 +19,14 @@ quietLog()
 const claimsBy = (store: Store, alone: boolean) =>
   claimsOf<JobRow>(store, { rows: jobRows }, { owner: "me", lease_ms: 30_000, alone })
 
+const time = movableClock()
+
+const insertQuietly = inserter(jobs, { quiet: true })
+
 const normal = (limit: number) => ({ partition: PRIORITIES.normal, limit })
 
 describe("rows that were just written", () => {
-  const known = (store: Store) => recentRowsOf<JobRow>(store.read, "jobs")
+  const known = (store: Store) => arrivalsOf<JobRow>(store.read, "jobs")
   const marked = async (store: Store) => {
     const rows = await allJobs(store)
     for (const row of rows) known(store)?.keep(row.id, { ...row, last_error: "of memory" })
@@ -58,6 +66,54 @@ describe("rows that were just written", () => {
     expect(recent?.size).toBe(2_000)
     expect(recent?.remove(rows[0]?.id ?? "")).toEqual(rows[0])
     expect(recent?.remove(rows.at(-1)?.id ?? "")).toBeUndefined()
+  })
+})
+
+describe("where a look has claimed everything that is due", () => {
+  async function allClaimed(it: Awaited<ReturnType<typeof testStore>>) {
+    await enqueueRings(it.store, 2)
+    const claims = claimsBy(it.store, true)
+    expect(await claims.claim(normal(10))).toHaveLength(2)
+    return claims
+  }
+
+  /** Rows that no memory has, as a quiet write leaves them. */
+  async function written(it: Awaited<ReturnType<typeof testStore>>, run_at: string) {
+    const [row] = await allJobs(it.store)
+    if (!row) throw new Error("there is no job")
+    const fresh = { ...row, id: newId(), run_at, created_at: run_at }
+    await it.store.tx((tx) => insertQuietly(tx, [fresh]))
+    return fresh
+  }
+
+  test("only rows of memory are claimed, until the table changes", async () => {
+    await using it = await testStore()
+    const claims = await allClaimed(it)
+    const hidden = await written(it, now())
+    await enqueueRings(it.store, 1, {}, 2)
+    expect((await claims.claim(normal(10))).map(bellOf)).toEqual([2])
+    expect(await claims.claim(normal(10))).toEqual([])
+    await it.store.tx((tx) => tx.update(jobs).set({ last_error: "torn" }))
+    expect((await claims.claim(normal(10))).map(({ id }) => id)).toEqual([hidden.id])
+  })
+
+  test("the next row that becomes due is found at its time", async () => {
+    await using it = await testStore()
+    await enqueueRings(it.store, 1)
+    const later = await written(it, secondsFromNow(0.2))
+    const claims = claimsBy(it.store, true)
+    expect(await claims.claim(normal(10))).toHaveLength(1)
+    expect(await claims.claim(normal(10))).toEqual([])
+    time.advance({ seconds: 1 })
+    expect((await claims.claim(normal(10))).map(({ id }) => id)).toEqual([later.id])
+  })
+
+  test("a row that waits again is found at once", async () => {
+    await using it = await testStore()
+    const claims = await allClaimed(it)
+    const again = await written(it, now())
+    claims.lookAgain?.()
+    expect((await claims.claim(normal(10))).map(({ id }) => id)).toEqual([again.id])
   })
 })
 
