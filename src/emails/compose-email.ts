@@ -78,10 +78,11 @@ export async function bytesOf(
   const address = await addressFor(rules, message)
   const mail = await mailOf({ ...parts, address }, message, opened as StoredContent)
   if ("reason" in mail) return { content: mail }
+  // Before another wait: the master key may be replaced meanwhile.
+  const settings = { mail_host: rules.unsubscribe.mail_host, key_id: secrets.keys.macKeyId() }
   await warnUnsigned(message, dkim)
   const ready = await readied(workers, { ...mail, dkim })
   if (is_sealed || "reason" in ready) return { content: ready }
-  const settings = { mail_host: rules.unsubscribe.mail_host, key_id: secrets.keys.macKeyId() }
   const keep = () => {
     const { recipe } = ready.raw instanceof Uint8Array ? ready : ready.raw
     return recipe && rowOfRecipe(recipe, { address, settings })

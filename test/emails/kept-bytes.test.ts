@@ -154,6 +154,25 @@ test("links lead where they led first, whatever became of address, mail host and
   expect(mail.sent[1]?.raw).toBe(mail.sent[0]?.raw ?? "")
 })
 
+test("the recipe names the master key of the marks, where another takes its place while the mail is composed", async () => {
+  const text = LONG.text.repeat(100) // a worker composes it
+  await using mail = await oneMailOf({ content: { ...LONG, text } }, "retry", "delivered")
+  const { parts } = mail
+  const workers = { run: parts.workers.run.bind(parts.workers), close: async () => {} }
+  parts.workers = {
+    ...workers,
+    async run(...given) {
+      parts.workers = workers
+      await rotateMasterKey(parts, { new_key: null, end_links: true })
+      return workers.run(...given)
+    },
+  }
+  await mail.hand.work(await mail.hand.claimOne())
+  clock.advance({ seconds: 61 })
+  await mail.hand.work(await mail.hand.claimOne())
+  expect(mail.sent[1]?.raw === mail.sent[0]?.raw).toBe(true)
+})
+
 test("a recipe of a version that is not known here makes nothing leave", async () => {
   await using mail = await triedTwice({ content: LONG }, async (one) => {
     const raw = (await one.kept()) ?? Buffer.of()
