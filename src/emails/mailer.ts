@@ -1,5 +1,4 @@
 import { log } from "../core/log"
-import { monotonic } from "../core/time"
 import { hasDescriptors, noDescriptors, workerEntry } from "../core/workers"
 import type { ComposedMail, MailToMake } from "./compose-task"
 import {
@@ -14,9 +13,12 @@ import {
 /** Every so often the mailer is asked for a sign of life while it has orders. */
 const LOOK_MS = 5_000
 
-/** It composes small mail only, so without a sign for so long it hangs. */
-const SILENT_MS = 20_000
-const SILENT = `it was silent for ${SILENT_MS / 1000} s`
+/**
+ * It composes small mail only, so without an answer to so many questions it hangs. Time alone says nothing:
+ * where the process was stopped for a minute, the thread was as well.
+ */
+const MOST_UNHEARD = 4
+const SILENT = `it was silent for ${(MOST_UNHEARD * LOOK_MS) / 1000} s`
 
 /** It takes three; the rest is for what else opens files while it starts. */
 const DESCRIPTORS_OF_A_START = 16
@@ -32,10 +34,7 @@ interface KnownServer {
   resolveHost: (() => Promise<string>) | undefined
 }
 
-interface OpenOrder extends Omit<PromiseWithResolvers<never>, "promise"> {
-  /** The server that it needs. */
-  server: number | undefined
-}
+type OpenOrder = Omit<PromiseWithResolvers<never>, "promise">
 
 /** A thread that lives, and what it has heard. */
 interface LiveThread {
@@ -43,7 +42,8 @@ interface LiveThread {
   /** It hears nothing before it has loaded its code. */
   is_ready: boolean
   servers: Set<number>
-  heard_at: number
+  /** Looks since it was heard. */
+  unheard: number
 }
 
 /**
@@ -86,8 +86,7 @@ export class Mailer {
   order<Answer>(order: AnsweredOrder): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const id = ++this.#last_id
-      const server = "server" in order ? order.server : undefined
-      this.#open.set(id, { resolve: resolve as OpenOrder["resolve"], reject, server })
+      this.#open.set(id, { resolve: resolve as OpenOrder["resolve"], reject })
       this.#waiting.push({ ...order, id } as MailerOrder)
       if (this.#waiting.length === 1) setImmediate(() => this.#flush())
     })
@@ -101,7 +100,8 @@ export class Mailer {
     clearTimeout(this.#watch)
     log.error("the mailer thread died", { reason, orders: this.#open.size })
     thread.worker.terminate()
-    const error = new MailerDied(`the mailer thread died: ${reason}`)
+    // The reason may quote code of ours, and these words reach the message that is tried again.
+    const error = new MailerDied("the mailer thread died")
     this.#waiting = []
     for (const { reject } of this.#open.values()) reject(error)
     this.#open.clear()
@@ -123,7 +123,7 @@ export class Mailer {
 
   /** The order, behind the server that it names where the thread does not know that yet. */
   #introduced({ servers }: LiveThread, order: MailerOrder): MailerOrder[] {
-    const server = "server" in order && order.kind !== "close" ? order.server : undefined
+    const server = "server" in order ? order.server : undefined
     const known = server === undefined ? undefined : this.#servers.get(server)
     if (server === undefined || !known || servers.has(server)) return [order]
     servers.add(server)
@@ -138,7 +138,7 @@ export class Mailer {
       worker,
       is_ready: false,
       servers: new Set(),
-      heard_at: monotonic(),
+      unheard: 0,
     }
     const died = (reason: string) => {
       if (this.#thread === thread) this.end(reason)
@@ -153,8 +153,8 @@ export class Mailer {
 
   #watchOver(thread: LiveThread) {
     this.#watch = setTimeout(() => {
-      if (this.#open.size === 0) thread.heard_at = monotonic()
-      else if (monotonic() - thread.heard_at > SILENT_MS) return this.end(SILENT)
+      if (this.#open.size === 0) thread.unheard = 0
+      else if (thread.unheard++ === MOST_UNHEARD) return this.end(SILENT)
       else this.order({ kind: "ping" }).catch(() => {}) // its end is told by then
       this.#watchOver(thread)
     }, LOOK_MS)
@@ -162,7 +162,7 @@ export class Mailer {
   }
 
   #hear(thread: LiveThread, answers: MailerAnswer[]) {
-    thread.heard_at = monotonic()
+    thread.unheard = 0
     for (const answer of answers) {
       if ("stray" in answer)
         log[answer.stray](answer.message, { ...answer.fields, thread: "mailer" })

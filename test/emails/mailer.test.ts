@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from "bun:test"
+import { afterAll, expect, spyOn, test } from "bun:test"
 import { composeMail } from "../../src/emails/compose-task"
 import { Mailer } from "../../src/emails/mailer"
 import { SmtpClient } from "../../src/emails/smtp/smtp-client"
@@ -17,10 +17,14 @@ afterAll(() => mailer.end("the tests are over"))
 
 const LIMITS = { max_connections: 20, idle: 20_000, queue: 20_000 }
 
-function open(script: Script = {}, limits = LIMITS) {
+/** As in `emails/mailer.ts`: how often it looks for a sign of life, and how often in vain. */
+const LOOK_MS = 5_000
+const LOOKS = 4
+
+function open(script: Script = {}, limits = LIMITS, by = mailer) {
   const sink = smtpSink(script)
   const server = { host: "127.0.0.1", port: sink.port, tls: "none" as const, timeouts: PATIENT }
-  const client = new SmtpClient(server, limits, mailer)
+  const client = new SmtpClient(server, limits, by)
   return {
     sink,
     client,
@@ -94,13 +98,37 @@ test("where the thread dies, what it had in hand may have left, and the next mai
   mailer.end("the test says so")
   expect(await hanging).toMatchObject({
     used: 0,
-    error: { name: "MailerDied", message: "the mailer thread died: the test says so" },
+    error: { name: "MailerDied", message: "the mailer thread died" },
   })
   expect(logged().join()).toContain("the mailer thread died")
   expect(mailer.open).toBe(0)
   expect(await it.client.send(unmade(), false)).toMatchObject({
     transaction: { end: { code: 250 } },
   })
+})
+
+test("a thread that answers lives however long its order takes, and a silent one is ended", async () => {
+  const own = new Mailer()
+  const looks = spyOn(globalThis, "setTimeout")
+  const look = () => {
+    const [next] = looks.mock.calls.filter(([, ms]) => ms === LOOK_MS).slice(-1)
+    next?.[0]()
+  }
+  await using stuck = open({ DATA: "stall" }, LIMITS, own)
+  const hanging = stuck.client.send(mailTo("ann@example.test"), false)
+  await until(() => stuck.sink.lines.includes("DATA"))
+  for (let at = 0; at < 3 * LOOKS; at++) {
+    look()
+    await until(() => own.open === 1)
+  }
+  const post = spyOn(Worker.prototype, "postMessage").mockImplementation(() => {})
+  for (let at = 0; at < LOOKS; at++) look()
+  expect(own.open).toBeGreaterThan(1)
+  look()
+  looks.mockRestore()
+  post.mockRestore()
+  expect(await hanging).toMatchObject({ error: { name: "MailerDied" } })
+  expect(logged().join()).toContain("it was silent for 20 s")
 })
 
 test("a server that was closed gets nothing more", async () => {
