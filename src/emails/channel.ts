@@ -43,7 +43,7 @@ export interface EmailChannelParts extends ComposeParts {
   sandbox: EmailProvider | undefined
 }
 
-/** Composes once, keeps the bytes, and hands them to the provider for every recipient that is open. */
+/** Keeps what makes the bytes of a mail again, and hands them to the provider for every recipient that is open. */
 export function emailChannel(parts: EmailChannelParts): Channel {
   const { store, secrets, queues } = parts
   const permits = new Semaphore(parts.concurrency)

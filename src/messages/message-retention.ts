@@ -47,8 +47,8 @@ function areOver({ project_id, channel, before }: OldMessages): SQL | undefined 
 const LOOK = 500
 
 /**
- * Removes content, sent bytes and names of files of the next 500 messages behind the id `after`. The
- * messages themselves stay. Resolves with the last id, or undefined where there is no further message or the signal
+ * Removes content, recipes and names of files of the next 500 messages behind the id `after`. The messages
+ * themselves stay. Resolves with the last id, or undefined where there is no further message or the signal
  * came: then some of the 500 may be left.
  */
 export async function expireContents(

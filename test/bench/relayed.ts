@@ -98,7 +98,7 @@ export async function relayingServer(
       await server.kill()
       using database = databaseOf(scratch.path)
       requireEqual("messages stored", messages, countRows(database, "messages"))
-      // The bytes are kept with the outcome; the kill may have come before the last ones were written.
+      // A recipe is kept with the outcome; the kill may have come before the last ones were written.
       const told = countRows(database, "messages WHERE status = 'sent'")
       requireEqual("outcomes that are missing", 0, Math.max(0, messages - told - IN_FLIGHT))
       requireEqual("messages signed", signed ? told : 0, signedIn(database))
