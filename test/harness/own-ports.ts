@@ -7,3 +7,13 @@ export const OWN_PORTS = {
   "smtp.inbound.listen": "127.0.0.1:0",
   "log.level": "error",
 }
+
+/** It asks no name server, and delivers to a relay on the loopback. */
+export const relayedTo = (port: number) => ({
+  "dns.servers": ["127.0.0.1:9"],
+  "delivery.provider": "smtp",
+  "providers.smtp.host": "127.0.0.1",
+  "providers.smtp.port": port,
+  "providers.smtp.tls": "none",
+  sending_domains: ["example.test"],
+})

@@ -5,7 +5,7 @@ import { loadSettings } from "../../src/core/config"
 import { start } from "../../src/server"
 import { ensureFirst } from "../../src/tenancy/setup"
 import { leftover } from "./leftovers"
-import { OWN_PORTS } from "./own-ports"
+import { OWN_PORTS, relayedTo } from "./own-ports"
 
 /** A whole server in this process, on SQLite, that delivers to a relay on the loopback. Leaving its scope stops it. */
 export async function serverHere(relay_port: number) {
@@ -13,12 +13,7 @@ export async function serverHere(relay_port: number) {
   const flags = {
     data_dir,
     ...OWN_PORTS,
-    "dns.servers": ["127.0.0.1:9"],
-    "delivery.provider": "smtp",
-    "providers.smtp.host": "127.0.0.1",
-    "providers.smtp.port": relay_port,
-    "providers.smtp.tls": "none",
-    sending_domains: ["example.test"],
+    ...relayedTo(relay_port),
   }
   const running = await start({ loaded: loadSettings({ environment: {}, flags }), mode: "serve" })
   const { store, secrets, url, stop } = running

@@ -19,7 +19,7 @@ import { deliveries } from "../../../src/webhooks/tables"
 import { ALLOWED_WHILE_HELD } from "../../../src/work"
 import { countingRelay } from "../../fakes/counting-relay"
 import { type Receiver, receiver } from "../../fakes/receiver"
-import { OWN_PORTS } from "../../harness/own-ports"
+import { OWN_PORTS, relayedTo } from "../../harness/own-ports"
 import { freshDatabase } from "../../harness/postgres"
 import { quietLog } from "../../harness/quiet"
 import { sizes } from "../../harness/sizes"
@@ -55,12 +55,7 @@ function settingsIn(data_dir: string, database_url: string | null, relay_port: n
     "storage.min_free_mb": 0,
     "webhooks.require_https": false,
     "webhooks.allow_private": ["127.0.0.0/8"],
-    "dns.servers": ["127.0.0.1:9"],
-    "delivery.provider": "smtp",
-    "providers.smtp.host": "127.0.0.1",
-    "providers.smtp.port": relay_port,
-    "providers.smtp.tls": "none",
-    sending_domains: ["example.test"],
+    ...relayedTo(relay_port),
   }
   return loadSettings({ environment: {}, flags })
 }
