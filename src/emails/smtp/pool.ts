@@ -84,7 +84,9 @@ export class ConnectionPool {
     const session = new SmtpSession(this.#server, transcript)
     this.#busy.add(session)
     try {
-      return await session.open()
+      await session.open()
+      if (this.#closed) throw closed() // there was nothing to cut while it connected
+      return session
     } catch (error) {
       this.release(session)
       throw error

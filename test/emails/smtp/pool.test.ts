@@ -108,6 +108,18 @@ test("closing cuts what is under way, which comes out as retry", async () => {
   expect((await Promise.all(sending)).map(({ status }) => status)).toEqual(["retry", "retry"])
 })
 
+test("a connection that opens after its pool was closed carries no mail", async () => {
+  using sink = smtpSink()
+  const address = Promise.withResolvers<string>()
+  const limits = { max_connections: 1, idle: 20_000, queue: 20_000 }
+  const server = { host: "relay.test", port: sink.port, tls: "none" as const, timeouts: PATIENT }
+  const pool = new ConnectionPool({ ...server, resolveHost: () => address.promise }, limits)
+  const opening = pool.acquire([], { fresh: false })
+  await pool.close()
+  address.resolve("127.0.0.1")
+  expect(opening).rejects.toThrow("the provider was closed")
+})
+
 test("two connections that become free together wake two who wait", async () => {
   using sink = smtpSink({})
   const server = { host: "127.0.0.1", port: sink.port, tls: "none" as const, timeouts: PATIENT }
