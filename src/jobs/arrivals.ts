@@ -40,9 +40,9 @@ export class Arrivals<Row extends PartitionedRow> {
     return this.#version
   }
 
-  /** After the commit. Those that come first stay, because they are claimed first. */
+  /** After the commit. Those that come first stay, because they are claimed first; one for later is not kept. */
   keep(id: string, row: Row): void {
-    if (this.#rows.size < MOST_KEPT) this.#rows.set(id, row)
+    if (this.#rows.size < MOST_KEPT && row.run_at <= now()) this.#rows.set(id, row)
     else this.noteOther()
   }
 

@@ -248,9 +248,11 @@ export class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     const before = rows.length
     const { version = 0 } = this.#arrivals ?? {}
     const looked_at = now()
-    const is_all = this.#arrivals?.size
+    const due = this.#arrivals?.size
       ? await this.#claimKnown(rows, look, missing)
       : this.#claimAtOnce(rows, look, missing)
+    // Of rows in flight some may be deleted: then it found more than is needed.
+    const is_all = due.length < look.limit && due.every((id) => this.#inFlight.isClaimed(id))
     if (is_all && !after && !narrow && !ahead)
       await this.#noteAllClaimed(partition, version, looked_at)
     if (!after || rows.length - before === missing) return
@@ -267,9 +269,8 @@ export class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
   }
 
   async #noteAllClaimed(partition: unknown, version: number, looked_at: string) {
-    if (!this.#arrivals) return
     const next = await this.#table.rows.next(this.#store.read, [partition as number], looked_at)
-    this.#arrivals.noteAllClaimed(partition, version, next)
+    this.#arrivals?.noteAllClaimed(partition, version, next)
   }
 
   #positionOf(partition: unknown): ReadPosition | undefined {
@@ -292,8 +293,8 @@ export class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     this.#positions.set(partition, { run_at: last.run_at, id: last.id, until, changes })
   }
 
-  /** Rows that were just written need not be read, only their order. Returns whether all that is due was seen. */
-  async #claimKnown(rows: Row[], look: DueShare<ReadPosition>, missing: number): Promise<boolean> {
+  /** Rows that were just written need not be read, only their order. Returns what is due. */
+  async #claimKnown(rows: Row[], look: DueShare<ReadPosition>, missing: number): Promise<string[]> {
     const looked_at = now()
     const changes = this.#store.read.changeCount(this.#table.rows.name)
     const due = await this.#table.rows.due(this.#store.read, look)
@@ -303,11 +304,11 @@ export class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     const claimed = await this.#claimIds(free, look.partition, isDue)
     rows.push(...claimed)
     if (claimed.length === missing) this.#notePosition(look, claimed.at(-1), changes)
-    return due.length < look.limit
+    return due
   }
 
-  /** Nothing is committed between the look and the claim, so nobody can have changed the rows. */
-  #claimAtOnce(rows: Row[], look: DueShare<ReadPosition>, missing: number): boolean {
+  /** As `#claimKnown`. Nothing is committed between the look and the claim, so nobody can have changed the rows. */
+  #claimAtOnce(rows: Row[], look: DueShare<ReadPosition>, missing: number): string[] {
     const { partition, limit, narrow } = look
     const { read } = this.#store
     const changes = read.changeCount(this.#table.rows.name)
@@ -317,9 +318,8 @@ export class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     this.#own(free, partition, changes)
     rows.push(...free)
     if (free.length === missing) this.#notePosition(look, free.at(-1), changes)
-    const is_all = due.length < limit
-    if (!narrow) this.#ahead?.keep(partition, rest, is_all, this.#ahead.changes)
-    return is_all
+    if (!narrow) this.#ahead?.keep(partition, rest, due.length < limit, this.#ahead.changes)
+    return due.map(({ id }) => id)
   }
 
   async claimOne(id: string): Promise<Row | undefined> {

@@ -130,7 +130,7 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
   await insertTags(tx, accepted.filter(({ tags }) => tags.length > 0).flatMap(tagsOf))
   const files = accepted.flatMap((message, at) => filesOf(message, list[at]?.content))
   if (files.length > 0) await insertFiles(tx, files)
-  const due = accepted.filter(({ scheduled_at, state }) => scheduled_at === null && state === READY)
+  const waiting = accepted.filter(({ state }) => state === READY)
   const is_plain = list.every((one) => !(one.refused || one.received || one.delivered))
   await emitAll(tx, [
     ...queuedEvents(accepted),
@@ -151,9 +151,7 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
         contents.keep(id, content, { size: sizes[at]?.content })
     }
     const arrivals = arrivalsOf<Message>(tx, messageRows.name)
-    for (const message of due) arrivals?.keep(message.id, message)
-    const waiting = accepted.filter(({ state }) => state === READY)
-    if (waiting.length > due.length) arrivals?.noteOther()
+    for (const message of waiting) arrivals?.keep(message.id, message)
     if (waiting.length > 0) wakeUpOf(tx, "messages").wakeUp()
   })
   return accepted

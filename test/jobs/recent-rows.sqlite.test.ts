@@ -1,9 +1,10 @@
 import { describe, expect, test } from "bun:test"
+import { inArray } from "drizzle-orm"
 import { newId } from "../../src/core/ids"
 import { now, secondsFromNow } from "../../src/core/time"
 import { arrivalsOf } from "../../src/jobs/arrivals"
 import { claimsOf } from "../../src/jobs/claims"
-import { isCurrent } from "../../src/jobs/in-flight"
+import { inFlightOf, isCurrent } from "../../src/jobs/in-flight"
 import { type JobRow, jobRows } from "../../src/jobs/jobs"
 import { jobs } from "../../src/jobs/tables"
 import { LEASED, PRIORITIES } from "../../src/jobs/work-item"
@@ -58,14 +59,16 @@ describe("rows that were just written", () => {
     expect(claimed.map(({ last_error }) => last_error)).toEqual(["torn", "torn"])
   })
 
-  test("are few: the first ones stay, because they are claimed first", async () => {
+  test("are few and due: the first ones stay, because they are claimed first", async () => {
     await using it = await testStore()
     const recent = known(it.store)
-    const rows = Array.from({ length: 2_500 }, () => ({ id: newId() }) as JobRow)
+    const rows = Array.from({ length: 2_500 }, () => ({ id: newId(), run_at: now() }) as JobRow)
     for (const row of rows) recent?.keep(row.id, row)
     expect(recent?.size).toBe(2_000)
     expect(recent?.remove(rows[0]?.id ?? "")).toEqual(rows[0])
     expect(recent?.remove(rows.at(-1)?.id ?? "")).toBeUndefined()
+    recent?.keep("later", { id: "later", run_at: secondsFromNow(60) } as JobRow)
+    expect(recent?.size).toBe(1_999)
   })
 })
 
@@ -106,6 +109,29 @@ describe("where a look has claimed everything that is due", () => {
     expect(await claims.claim(normal(10))).toEqual([])
     time.advance({ seconds: 1 })
     expect((await claims.claim(normal(10))).map(({ id }) => id)).toEqual([later.id])
+  })
+
+  test("rows that were too many for that look are found, also where rows in flight were deleted", async () => {
+    await using it = await testStore()
+    await enqueueRings(it.store, 20)
+    const claims = claimsBy(it.store, true)
+    const [one, other] = await claims.claim(normal(5))
+    const gone = [one?.id ?? "", other?.id ?? ""]
+    await it.store.tx((tx) => tx.delete(jobs).where(inArray(jobs.id, gone)))
+    expect(await claims.claim(normal(14))).toHaveLength(14)
+    expect((await claims.claim(normal(10))).map(bellOf)).toEqual([19])
+  })
+
+  test("a row is found that was kept from that look and did not change", async () => {
+    await using it = await testStore()
+    await enqueueRings(it.store, 2)
+    const [first] = await allJobs(it.store)
+    const reserved = inFlightOf(it.store.read, "jobs")?.reserve([first?.id ?? ""])
+    await it.store.tx((tx) => tx.update(jobs).set({ last_error: "torn" }))
+    const claims = claimsBy(it.store, true)
+    expect((await claims.claim(normal(10))).map(bellOf)).toEqual([1])
+    reserved?.end()
+    expect((await claims.claim(normal(10))).map(bellOf)).toEqual([0])
   })
 
   test("a row that waits again is found at once", async () => {

@@ -25,12 +25,13 @@ const MOST_CLAIMED = 2 * 160 + 1000
 /** Far less than the messages take: they stay in the database until they are claimed. */
 const MOST_MEGABYTES = 96
 
-/** Counts what it is handed, and delivers at once. */
-function counting() {
+/** Counts what it is handed. It delivers at once; what was scheduled, after `begun`. */
+function counting(begun: Promise<void>) {
   const handed = new Map<string, number>()
   const channel: Channel = {
     async deliver(message) {
       handed.set(message.id, (handed.get(message.id) ?? 0) + 1)
+      if (message.scheduled_at) await begun
       return outcome([told(message.address, { status: "delivered" })])
     },
   }
@@ -54,7 +55,8 @@ test(`${sizes.scheduled} messages that are due at the same second are sent then,
   const plain = letter()
   await store.tx((tx) => accept(tx, [plain]))
 
-  const { handed, channels } = counting()
+  const begun = Promise.withResolvers<void>()
+  const { handed, channels } = counting(begun.promise)
   const alone = store.read.isAlone
   const table = messageTable(store, channels)
   const loop = new WorkLoop({
@@ -79,6 +81,7 @@ test(`${sizes.scheduled} messages that are due at the same second are sent then,
       if (handed.size > 1 && !handed.has(urgent.id) && claimed > 0) {
         const behind = handed.size
         await store.tx((tx) => accept(tx, [urgent]))
+        begun.resolve()
         while (!handed.has(urgent.id)) await Bun.sleep(1)
         // What was claimed already goes first, and nothing of the rest.
         expect(handed.size - behind).toBeLessThan(2 * MOST_CLAIMED)
