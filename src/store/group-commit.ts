@@ -9,6 +9,13 @@ import { type Effect, perform, TableChanges } from "./cached"
 /** Bounds how long one group holds the event loop: some 15 ms at the usual cost of a short closure. */
 const MAX_GROUP = 256
 
+/** One commit that hung must not make the next results wait as long. */
+const MOST_BY_LENGTH_MS = 250
+
+/** How long after the last transaction that could wait the next such one begins. */
+export const distanceMs = (apart_ms: number, took_ms: number): number =>
+  Math.max(apart_ms, Math.min(took_ms, MOST_BY_LENGTH_MS))
+
 /** After so long no further large closure enters a group of those. */
 const LONGEST_GROUP_MS = 12
 
@@ -104,7 +111,7 @@ export class GroupCommit {
   #addPatient(entry: Entry, apart_ms: number) {
     this.#patient.push(entry)
     const { ended, took } = this.#shared
-    const early = ended + Math.max(apart_ms, took) - monotonic()
+    const early = ended + distanceMs(apart_ms, took) - monotonic()
     if (early <= 0) this.#beginPatient()
     else this.#timer ??= setTimeout(() => this.#beginPatient(), early)
   }

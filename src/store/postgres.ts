@@ -12,6 +12,7 @@ import { tuneAutovacuum } from "./autovacuum"
 import { perform, TableChanges } from "./cached"
 import { postgresType } from "./columns"
 import { NoDatabase } from "./database-file"
+import { distanceMs } from "./group-commit"
 import { HEAVY_READ_MS, type HeavyPlace, HeavyReads, tookTooLong } from "./heavy-reads"
 import { migratePostgres } from "./migrate"
 import { connect, POOL } from "./postgres-pool"
@@ -138,7 +139,7 @@ function spaced() {
       return await run()
     } finally {
       const ended = monotonic()
-      next_at = ended + Math.max(apart_ms, ended - begun)
+      next_at = ended + distanceMs(apart_ms, ended - begun)
     }
   }
 }

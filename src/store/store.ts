@@ -60,7 +60,7 @@ export interface Store {
    * with another transaction, so it changes nothing outside either. One that writes for many
    * milliseconds names its project as `large_of`: on SQLite it waits behind short ones, and projects take turns.
    * One with `apart_ms` may wait: it begins so many milliseconds after the last such one ended, and no sooner
-   * than that one took. On SQLite it joins the commit of any other that comes before.
+   * than that one took, up to 250 ms. On SQLite it joins the commit of any other that comes before.
    */
   tx<Result>(
     closure: Closure<Result>,

@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test"
+import { expect, spyOn, test } from "bun:test"
 import { eq, gt, lte } from "drizzle-orm"
 import { newEventId } from "../../src/core/ids"
 import { events } from "../../src/events/tables"
@@ -208,4 +208,20 @@ test("refuses a text that is no time, and keeps nothing of it", async () => {
   const refused = store.tx(async (tx) => void (await tx.insert(events).values(row)))
   expect(await refusal(refused)).toContain('"yesterday" is not a time')
   expect(await types(store.read)).toEqual([])
+})
+
+test("a closure that may wait does so for a moment where the last one hung for long", async () => {
+  await using it = await testStore()
+  const patient = (act: () => void) => it.store.tx(async () => act(), undefined, 1)
+  const real = performance.now.bind(performance)
+  let later = 0
+  using _ = spyOn(performance, "now").mockImplementation(() => real() + later)
+  await patient(() => {
+    later = 600_000 // far longer than a test may take
+  })
+  let is_done = false
+  await patient(() => {
+    is_done = true
+  })
+  expect(is_done).toBe(true)
 })
