@@ -121,7 +121,8 @@ export class Settler<Row extends WorkRow, End> {
         return
       } catch (error) {
         // What was done must not be done again: hold the slot until storage takes the result.
-        log.error("a result could not be recorded; trying again", { id: row.id, error })
+        if (tries % MOST_TRIES === 1)
+          log.error("a result could not be recorded; trying again", { id: row.id, error })
         if (this.#is_closed) return
         if (tries % MOST_TRIES === 0 && !faultOf(error)) {
           bury = tries > MOST_TRIES // its last word breaks a rule, too

@@ -70,6 +70,7 @@ export class ProviderMonitor {
   /** Providers that this process has trouble with now, by id. */
   readonly troubled: ReadonlyMap<string, unknown> = this.#known
   readonly #logged_at = new Map<string, number>()
+  #is_closed = false
 
   constructor(parts: MonitorParts) {
     this.#parts = parts
@@ -124,6 +125,7 @@ export class ProviderMonitor {
   }
 
   close(): void {
+    this.#is_closed = true
     for (const key of [...this.#known.keys()]) this.#forget(key)
   }
 
@@ -210,6 +212,7 @@ export class ProviderMonitor {
 
   /** The message may be on its way: what came of it must be recorded, or it would be sent again. */
   async #write<Result>(config: ConfigRow, change: (tx: Tx) => Promise<Result>) {
+    if (this.#is_closed) return undefined // our own end cut it off, which says nothing of the provider
     try {
       return await this.#parts.store.tx(change)
     } catch (error) {
