@@ -239,11 +239,10 @@ class SmtpAttempt {
       if (is_final) this.#refused = { is_at_mail: true, replies: [reply] }
       return is_final ? this.finish(result, feedback) : this.#keep(result, feedback)
     }
-    const feedback = { slow_down: error.message }
     // A fault of our own may come at any time, and then the message may be on its way.
-    if (!(error instanceof SmtpConnectionError)) {
-      return this.finish(unanswered(error.message, server), feedback)
-    }
+    if (!(error instanceof SmtpConnectionError))
+      return this.finish(unanswered(error.message, server), "nothing")
+    const feedback = { slow_down: error.message }
     return this.#keep(unreached(error.message, server), feedback, error.kind === "tls")
   }
 
