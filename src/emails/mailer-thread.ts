@@ -13,7 +13,7 @@ import {
   plainTransaction,
   toPlain,
 } from "./mailer-orders"
-import { ConnectionPool, closed } from "./smtp/pool"
+import { ConnectionPool, closed, PoolBusy } from "./smtp/pool"
 import { SmtpRefusal, type SmtpSession } from "./smtp/session"
 
 /** Called once by the worker file: composes, signs and delivers what the main thread orders. */
@@ -119,34 +119,27 @@ class MailerThread {
 /** Rejects where there are no bytes, or no connection became free in time: then there was no attempt. */
 async function send(pool: ConnectionPool, wanted: MailToSend): Promise<PlainSendAnswer> {
   const { mail, signing, fresh, ...envelope } = wanted
-  const { raw, recipe } =
-    mail instanceof Uint8Array ? { raw: mail, recipe: undefined } : await made(mail)
-  const keys = mail instanceof Uint8Array ? signing : mail
+  const is_made = mail instanceof Uint8Array
+  const { raw, recipe } = is_made ? { raw: mail, recipe: undefined } : await made(mail)
+  const keys = is_made ? signing : mail
   const inSevenBits = keys && (async () => composeSevenBit({ ...keys, raw }))
   const transcript: string[] = []
-  const session = await pool.acquire(transcript, { fresh }).catch((error: Error) => error)
-  if (session instanceof Error) {
-    if (session.name === "PoolBusy") throw session
-    return {
-      transcript,
-      tls: null,
-      used: 0,
-      recipe,
-      transaction: undefined,
-      error: toPlain(session),
-    }
+  let session: SmtpSession | undefined
+  const answer = (came: Pick<PlainSendAnswer, "transaction" | "error">) => {
+    const { tls = null, used = 0 } = session ?? {}
+    return { transcript, tls, used, recipe, ...came }
   }
   try {
+    session = await pool.acquire(transcript, { fresh })
     const done = await session.deliver({ ...envelope, raw, ...(inSevenBits && { inSevenBits }) })
-    const { tls, used } = session
-    return { transcript, tls, used, recipe, transaction: plainTransaction(done), error: undefined }
+    return answer({ transaction: plainTransaction(done), error: undefined })
   } catch (error) {
+    if (error instanceof PoolBusy) throw error
     // After a refusal at MAIL both sides know where they are, and the connection serves once more.
-    if (!(error instanceof SmtpRefusal) || error.reply.code === 421) session.quit()
-    const { tls, used } = session
-    return { transcript, tls, used, recipe, transaction: undefined, error: toPlain(error) }
+    if (!(error instanceof SmtpRefusal) || error.reply.code === 421) session?.quit()
+    return answer({ transaction: undefined, error: toPlain(error) })
   } finally {
-    pool.release(session)
+    if (session) pool.release(session)
   }
 }
 

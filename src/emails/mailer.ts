@@ -14,8 +14,8 @@ import {
 const LOOK_MS = 5_000
 
 /**
- * It composes small mail only, so without an answer to so many questions it hangs. Time alone says nothing:
- * where the process was stopped for a minute, the thread was as well.
+ * The thread composes small mail only, so it hangs where it leaves four questions unanswered. Time alone says
+ * nothing: a process that was stopped for a minute had its thread stopped, too.
  */
 const MOST_UNHEARD = 4
 const SILENT = `it was silent for ${(MOST_UNHEARD * LOOK_MS) / 1000} s`

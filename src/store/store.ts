@@ -59,8 +59,8 @@ export interface Store {
    * nothing behind. It awaits nothing but its own `tx`, and it may be run again after a conflict
    * with another transaction, so it changes nothing outside either. One that writes for many
    * milliseconds names its project as `large_of`: on SQLite it waits behind short ones, and projects take turns.
-   * One with `apart_ms` may wait: it begins so many milliseconds after the last such one ended, and no sooner
-   * than that one took, up to 250 ms. On SQLite it joins the commit of any other that comes before.
+   * One with `apart_ms` may wait: it begins that number of milliseconds after the end of the last one with `apart_ms`.
+   * A last one that took longer makes it wait as long as it took, 250 ms at most. On SQLite it joins the commit of any other that comes before.
    */
   tx<Result>(
     closure: Closure<Result>,
